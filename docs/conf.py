@@ -35,6 +35,7 @@ extensions = [
     "command_line",
     "constants",
     "names",
+    "source_lines",
     "tidy",
     "torch_stub",
 ]

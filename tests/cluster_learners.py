@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 from sklearn.naive_bayes import GaussianNB
@@ -22,20 +19,6 @@ class Recording(GaussianNB):
 
     def fit(self, X, y, sample_weight=None):
         SEEN.append(X)
-        return super().fit(X, y, sample_weight)
-
-
-class Slow(GaussianNB):
-    """Creates a file named after its process, then waits."""
-
-    def __init__(self, folder=None, seconds=0.0):
-        super().__init__()
-        self.folder = folder
-        self.seconds = seconds
-
-    def fit(self, X, y, sample_weight=None):
-        Path(self.folder, str(os.getpid())).touch()
-        time.sleep(self.seconds)
         return super().fit(X, y, sample_weight)
 
 

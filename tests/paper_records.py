@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fgfm.paper._summary import Record
 
-SETTINGS = {"beta": 1.0, "reps": 3, "seed": 0, "n_test": 5000, "estimates": "published"}
+SETTINGS = {"beta": 1.0, "seed": 0, "n_test": 5000, "estimates": "published"}
 
 
 def make_records(values, n=50, structure="2+1", factors="0 1|2"):

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
-import threading
-import time
 import warnings
 from pathlib import Path
 
@@ -21,7 +17,6 @@ from sklearn.model_selection import KFold
 import fgfm
 from cluster_learners import (
     Recording,
-    Slow,
     count_features,
     count_loads,
     import_and_compile,
@@ -154,17 +149,6 @@ def test_shared_objects_are_shipped_once_to_each_worker(client, data, step):
     assert max(counts) == 1, counts
 
 
-def test_large_data_are_sent_without_a_warning(client, data):
-    dask = pytest.importorskip("dask")
-    X, Y = data
-    limit = {"distributed.admin.large-graph-warning-threshold": 1000}
-    with warnings.catch_warnings(record=True) as caught, dask.config.set(limit):
-        warnings.simplefilter("always")
-        with joblib.parallel_config("dask"):
-            fit_ridge_logistic(X, Y, random_state=0)
-    assert not [str(one.message) for one in caught]
-
-
 def test_many_small_targets_make_few_jobs(client, data):
     distributed = pytest.importorskip("distributed", reason=REASON)
     X, Y = data
@@ -226,37 +210,6 @@ def test_code_of_the_page_on_dask_runs(client):
     exec(block.replace('"scheduler:8786"', repr(client.scheduler.address)), names)
     names["client"].close()
     assert names["labels"].shape == (200, 3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("lost", ["one", "all"])
-def test_fit_survives_the_loss_of_workers(client, data, tmp_path, lost):
-    X, Y = data
-    workers = set(client.run(os.getpid).values())
-    assert len(workers) == 2
-    here = fgfm.FGFMClassifier(Slow(str(tmp_path)), factors="independent", random_state=0).fit(
-        X, Y
-    )
-    (tmp_path / str(os.getpid())).unlink()
-    killed = []
-
-    def kill():
-        while not (begun := [int(path.name) for path in tmp_path.iterdir()]):
-            time.sleep(0.01)
-        killed.extend(begun[:1] if lost == "one" else workers)
-        for worker in killed:
-            os.kill(worker, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    slow = Slow(str(tmp_path), 0.15)
-    with joblib.parallel_config("dask"):
-        there = fgfm.FGFMClassifier(slow, factors="independent", random_state=0).fit(X, Y)
-    killer.join()
-    assert killed
-    assert workers.issuperset(killed)
-    assert_array_equal(here.predict_proba(X), there.predict_proba(X))
-    client.wait_for_workers(2, timeout=30)
 
 
 @pytest.mark.slow

@@ -195,17 +195,26 @@ def test_build_makes_the_links_of_the_readme_absolute():
     assert sites == {project["project"]["urls"]["Repository"]}
 
 
-def gain() -> types.ModuleType:
-    """Import docs/figures/gain.py, which reads the results and draws the picture."""
-    spec = importlib.util.spec_from_file_location("gain", DOCS / "figures/gain.py")
+def load_module(path: str) -> types.ModuleType:
+    """Import a file of docs/."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, DOCS / path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
+def test_functions_that_pages_link_to_are_defined():
+    lines = load_module("_ext/source_lines.py")
+    links = [link for page in pages() for link in lines.LINK.findall(page.read_text("utf-8"))]
+    assert len(links) > 10
+    assert all(lines.definition_line(path, name) for path, name in links)
+    with pytest.raises(ValueError, match=r"src/fgfm/gfm.py does not define nothing"):
+        lines.definition_line("src/fgfm/gfm.py", "nothing")
+
+
 @pytest.mark.parametrize("name", ["gain.png", "gain.svg"])
 def test_picture_is_up_to_date(name):
-    module = gain()
+    module = load_module("figures/gain.py")
     written = (DOCS / "_static" / name).read_bytes()
     assert module.digest(module.read_scores()).encode() in written, "python docs/figures/gain.py"
 

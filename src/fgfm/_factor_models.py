@@ -299,7 +299,9 @@ class ClonedModels:
                 f"{proba.shape}{kind}: there must be a finite number for each of {shape[0]} rows "
                 f"and {shape[1]} classes"
             )
-        return proba
+        # Sums differ from 1 by the rounding of logarithms; other differences are errors later.
+        total = proba.sum(axis=1, keepdims=True)
+        return np.asarray(proba / np.where(np.abs(total - 1.0) < 1e-6, total, 1.0))
 
     def positive(self, rows: Any, targets: slice, extra: float | None = None) -> Floats:
         """Return the probabilities (n, T) of class 1 of targets with classes in {0, 1}."""

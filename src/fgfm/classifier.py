@@ -67,7 +67,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         ``oob_score=True`` have; otherwise 5, shuffled, and stratified if y is flat. "prefit" takes
         a fitted model, and the rows of `fit` as validation rows, which the model must not be
         trained on; so does a ``FrozenEstimator``.
-    average, beta, calibration, nonempty, zero_division : object
+    average, labels, beta, calibration, nonempty, zero_division : object
         As in `FDecider`.
     min_labels, max_labels, constraints, min_precision, min_recall, confidence, pos_label : object
         As in `FDecider`. `confidence` needs a fitted model, with ``cv="prefit"``: the models of
@@ -148,6 +148,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         *,
         cv: Any = None,
         average: str = "samples",
+        labels: Any = None,
         beta: float = 1.0,
         calibration: str | None = "auto",
         nonempty: Any = "auto",
@@ -166,6 +167,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         self.estimator = estimator
         self.cv = cv
         self.average = average
+        self.labels = labels
         self.beta = beta
         self.calibration = calibration
         self.nonempty = nonempty
@@ -183,7 +185,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.average == "macro"
+        tags.classifier_tags.multi_class = self._takes_classes()
         tags.classifier_tags.multi_label = True
         accepted = input_tags(self._model())
         tags.input_tags.sparse = accepted.sparse

@@ -16,7 +16,7 @@ from fgfm._factor_models import METHODS, FactorEstimate, fit_factor_models
 from fgfm._held_out import input_tags
 from fgfm._label_sets import LabelSetMixin
 from fgfm._utils.blocks import n_threads, row_blocks
-from fgfm._utils.label_table import check_partition, read_labels, set_label_attributes
+from fgfm._utils.label_table import read_labels, set_label_attributes
 from fgfm._utils.names import check_same_index
 from fgfm._utils.parameters import check_parameters, record_parameters
 from fgfm._utils.rows import as_frames, frame_library, n_rows, take_rows
@@ -24,6 +24,7 @@ from fgfm._utils.validation import (
     check_beta,
     check_choice,
     check_flag,
+    check_partition,
     check_zero_division,
     resolve_nonempty,
     row_weights,
@@ -346,7 +347,7 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
             factors = finder.factors_
             if isinstance(finder, ILFCompo) and names is not None:
                 finder.label_names_in_ = names  # for the displays
-        self.factors_ = check_partition(factors, m, names)
+        self.factors_ = check_partition(factors, m, names=names)
 
     def estimate(self, X: Any) -> list[FactorEstimate]:
         """Estimate P and d of each factor: the probabilities that the decision is based on.

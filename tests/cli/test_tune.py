@@ -126,6 +126,7 @@ def test_options_are_passed_on(rows, files):
         "nonempty": False,
         "zero_division": 0.0,
         "scores": True,
+        "labels": None,
         "min_labels": 1,
         "max_labels": 2,
         "min_precision": None,

@@ -162,8 +162,77 @@ def test_a_class_that_is_missing_in_folds():
     assert estimator.predict_proba(X).shape == (400, 5)
 
 
-@pytest.mark.parametrize("average", ["samples", "micro", "weighted"])
-def test_classes_need_macro(average):
+BACKGROUND = {"average": "micro", "labels": ["bee", "eel", "dog"]}
+
+
+@pytest.mark.parametrize("calibration", ["auto", "isotonic"])
+def test_micro_f_of_the_classes_that_count(calibration):
+    distorted = P**1.5 / (P**1.5).sum(axis=1, keepdims=True)
+    decider = FDecider(calibration=calibration, **BACKGROUND).fit(distorted[:1000], CLASSES[:1000])
+    test, y = distorted[1000:], CLASSES[1000:]
+    labels, expected = decider.decide(test)
+    direct = from_classes(decider.predict_proba(test), average="micro", labels=[1, 3, 4])
+    assert (labels == NAMES[direct.labels]).all()
+    close(expected, direct.expected_f, 1e-12)
+    predicted = decider.predict(test)
+    assert (predicted == labels).mean() > 0.98
+    f1 = {"average": "micro", "labels": BACKGROUND["labels"]}
+    obtained = f1_score(y, predicted, **f1)
+    close(decider.score(test, y), obtained, 1e-12)
+    assert abs(expected - obtained) < 0.03
+    assert obtained > f1_score(y, NAMES[test.argmax(axis=1)], **f1) + 0.05
+    value = decider.class_weights_ * (decider.predict_proba(test) - decider.thresholds_)
+    assert (predicted == NAMES[value.argmax(axis=1)]).all()
+    report = decider.report(test, y)
+    assert report.index.unique("label").tolist() == ["bee", "dog", "eel", "overall"]
+    close(report.loc[("overall", "decider"), "f"], obtained, 1e-12)
+
+
+def test_a_classifier_of_classes_that_count(tmp_path):
+    X, y = imbalanced()
+    f1 = {"average": "micro", "labels": ["dog", "eel"]}
+    model = FClassifier(LogisticRegression(), **f1, random_state=0).fit(X[:2000], y[:2000])
+    found = f1_score(y[2000:], model.predict(X[2000:]), **f1)
+    assert found > f1_score(y[2000:], model.estimator_.predict(X[2000:]), **f1) + 0.03
+    close(model.score(X[2000:], y[2000:]), found, 1e-12)
+    fgfm.save(model, tmp_path / "model.fgfm")
+    assert (fgfm.load(tmp_path / "model.fgfm").predict(X[:50]) == model.predict(X[:50])).all()
+
+
+def test_weighted_f_of_classes():
+    decider = FDecider(average="weighted").fit(P[:1000], CLASSES[:1000])
+    predicted, y = decider.predict(P[1000:]), CLASSES[1000:]
+    obtained = f1_score(y, predicted, average="weighted")
+    close(decider.score(P[1000:], y), obtained, 1e-12)
+    macro = FDecider(average="macro").fit(P[:1000], CLASSES[:1000]).predict(P[1000:])
+    assert obtained > f1_score(y, macro, average="weighted")
+    labels, expected = decider.decide(P[1000:])
+    assert (labels == predicted).mean() > 0.97
+    share = decider.predict_proba(P[1000:]).mean(axis=0)
+    assert abs(share @ expected - obtained) < 0.05
+
+
+@pytest.mark.parametrize(
+    ("parameters", "y", "message"),
+    [
+        (
+            {"average": "macro", "labels": ["ant"]},
+            CLASSES,
+            "labels is given and average is 'macro'",
+        ),
+        ({"average": "micro", "labels": ["fox"]}, CLASSES, "is 'fox': it is no class of y: 'ant'"),
+        (BACKGROUND, CLASSES == "bee", "and y is flat with two classes: it lists the classes"),
+        (BACKGROUND, ONE_HOT, "and y is a matrix: it lists the classes that count"),
+    ],
+)
+def test_labels_that_are_no_classes(parameters, y, message):
+    X = P if y is CLASSES or y is ONE_HOT else P[:, 1]
+    with pytest.raises(ValueError, match=message):
+        FDecider(**parameters).fit(X, y)
+
+
+@pytest.mark.parametrize("average", ["samples", "micro"])
+def test_classes_need_an_average_of_classes(average):
     for estimator, rows in [
         (FDecider(average=average), P),
         (FClassifier(LogisticRegression(), average=average), P),

@@ -28,6 +28,7 @@ OTHER = {  # another value of every parameter
     "cv": 4,
     "estimator": GaussianNB(),
     "scores": True,
+    "labels": [0],
     "max_labels": 1,
     "min_labels": 2,
     "min_precision": 0.9,

@@ -50,8 +50,9 @@ def class_probabilities(rng, n, m):
     return proba
 
 
+@pytest.mark.parametrize("average", ["macro", "weighted"])
 @pytest.mark.parametrize("seed", range(30))
-def test_classes_are_those_of_enumeration(seed):
+def test_classes_are_those_of_enumeration(seed, average):
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(1, 7)), int(rng.integers(1, 5))
     parameters = {
@@ -60,15 +61,49 @@ def test_classes_are_those_of_enumeration(seed):
     }
     proba = class_probabilities(rng, n, m)
     values = values_of_columns(proba, **parameters)
+    weight = np.full(m, 1.0 / m) if average == "macro" else proba.mean(axis=0)
     best = max(
-        values(np.eye(m)[list(classes)]).mean()
+        weight @ values(np.eye(m)[list(classes)])
         for classes in itertools.product(range(m), repeat=n)
     )
-    decision = from_classes(proba, **parameters)
+    decision = from_classes(proba, average=average, **parameters)
     own = values(np.eye(m)[decision.labels])
     assert decision.labels.dtype == np.int64
     assert_allclose(decision.expected_f, own, atol=1e-12)
-    check_gap(decision.gap, own.mean(), best)
+    check_gap(decision.gap, weight @ own, best)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_micro_of_classes_that_count_is_that_of_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    n, m = [(1, 4), (2, 4), (3, 3), (4, 3), (5, 2)][seed % 5]
+    beta, empty = rng.choice([0.5, 1.0, 2.0]), rng.choice([0.0, 0.5, 1.0])
+    proba = class_probabilities(rng, n, m)
+    counted = rng.permutation(m)[: rng.integers(1, m)]
+    classes = np.array(list(itertools.product(range(m), repeat=n)))  # of all rows, (m^n, n)
+    weight = proba[np.arange(n), classes].prod(axis=1)
+    counts = np.isin(classes, counted)
+    size = beta**2 * counts.sum(axis=1)[:, None] + counts.sum(axis=1)  # (true, decided)
+    both = ((classes[:, None] == classes) & counts).sum(axis=2)
+    f = np.where(size > 0.0, (1.0 + beta**2) * both / np.maximum(size, 1e-9), empty)
+    value = weight @ f
+    decision = from_classes(proba, average="micro", labels=counted, beta=beta, zero_division=empty)
+    own = value[(classes == decision.labels).all(axis=1)].item()
+    assert decision.gap == 0.0
+    assert_allclose([decision.expected_f, own], value.max(), atol=1e-12)
+
+
+def test_micro_of_many_rows_is_a_threshold():
+    proba = np.random.default_rng(0).dirichlet([8.0, 1.0, 1.0, 0.5], size=30_000)
+    labels, f = from_classes(proba, average="micro", labels=[1, 2, 3])
+    best = proba[:, 1:].max(axis=1)
+    assert (best[labels == 0].max() <= f / 2.0 + 1e-4) & (best[labels > 0].min() >= f / 2.0 - 1e-4)
+    hits, decided = best[labels > 0].sum(), (labels > 0).sum()
+    assert_allclose(f, 2.0 * hits / (proba[:, 1:].sum() + decided), atol=1e-3)
+    frame = pd.DataFrame(proba, columns=["none", "a", "b", "c"])
+    series, value = from_classes(frame, average="micro", labels=["c", "a", "b"])
+    assert_array_equal(series, frame.columns[labels])
+    assert (type(value), value) == (float, f)
 
 
 def check_gap(gap, value, best, atol=1e-12, missing=0.05):
@@ -324,6 +359,8 @@ def test_logits_are_those_of_softmax():
 
 
 def test_no_row_and_one_class():
+    labels, value = from_classes(np.empty((0, 3)), average="micro", labels=[0], zero_division=0.5)
+    assert (labels.shape, value) == ((0,), 0.5)
     labels, values = from_classes(np.empty((0, 3)))
     assert labels.shape == (0,)
     assert labels.dtype == np.int64
@@ -345,8 +382,27 @@ def test_no_row_and_one_class():
     ],
 )
 def test_errors_of_classes(proba, message):
+    for parameters in ({}, {"average": "micro", "labels": [1]}):
+        with pytest.raises(ValueError, match=message):
+            from_classes(proba, **parameters)
+
+
+@pytest.mark.parametrize(
+    ("average", "labels", "message"),
+    [
+        ("samples", None, "average is 'samples': it must be one of 'macro', 'weighted', 'micro'"),
+        ("macro", [0], "labels is given and average is 'macro'"),
+        ("micro", None, "average is 'micro' and labels is None: it must list the classes"),
+        ("micro", [], r"labels is \[\]: it must be a list of the classes that count"),
+        ("micro", "a", "labels is 'a': it must be a list"),
+        ("micro", [0, 3], r"labels\[1\] is 3: it is no class of proba: 0, 1, 2"),
+        ("micro", [0, 0], r"labels\[1\] is 0: it is there already"),
+        ("micro", [0, 2, 1], "labels lists all 3 classes of proba"),
+    ],
+)
+def test_errors_of_averages_of_classes(average, labels, message):
     with pytest.raises(ValueError, match=message):
-        from_classes(proba)
+        from_classes(np.full((2, 3), 1.0 / 3.0), average=average, labels=labels)
 
 
 @pytest.mark.parametrize(

@@ -194,13 +194,13 @@ def test_probabilities_that_sum_to_more_than_one_raise():
         ),
         (
             lambda: decision.from_factors([ONE, P], [["a"], [0, 1]]),
-            TypeError,
-            "factors[0] is ['a']: a factor must be a flat sequence of label indices",
+            ValueError,
+            "factors[0] holds label 'a': the labels have no names",
         ),
         (
             lambda: decision.from_factors([ONE, P], 3),
             TypeError,
-            "factors is int: it must be a sequence of sequences of label indices",
+            "factors is 3: it must be a partition of the labels (a list of lists)",
         ),
         (
             lambda: decision.from_factors([ONE, P[:2]], [[0], [1, 2]]),

@@ -224,7 +224,11 @@ class Wrong(DummyClassifier):
             ValueError,
             r"factors\[1\] holds label 9: with 4 labels in all, indices must run from 0 to 3",
         ),
-        ({"factors": [["a", "b"], [2, 3]]}, ValueError, r"factors\[0\] holds label 'a': y has no"),
+        (
+            {"factors": [["a", "b"], [2, 3]]},
+            ValueError,
+            r"factors\[0\] holds label 'a': the",
+        ),
         ({"estimator": GaussianNB}, TypeError, r"estimator is .*GaussianNB.*\(an instance\)"),
         ({"estimator": "ridge"}, TypeError, "estimator is 'ridge': it must be None, or a scikit"),
         ({"estimator": LinearSVC()}, TypeError, r"estimator is LinearSVC\(\): .*predict_proba"),

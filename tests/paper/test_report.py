@@ -9,17 +9,17 @@ import pytest
 
 from fgfm.paper import PaperResults, format_tables, reproduce, write_report
 from fgfm.paper._experiment import METHODS, PaperRun
-from fgfm.paper._figure import draw
+from fgfm.paper._report import draw
 from fgfm.paper._summary import summarise
 from paper_records import SETTINGS, make_records
 
 COMMAND = "fgfm reproduce --out <folder>"
 
 
-def results_of(records, *estimates, **settings):
+def results_of(records, *estimates, reps=3):
     """Return results with the same records for each kind of estimates."""
     runs = {
-        kind: PaperRun(records, summarise(records, SETTINGS | settings | {"estimates": kind}))
+        kind: PaperRun(records, summarise(records, SETTINGS | {"estimates": kind}, reps))
         for kind in estimates or ["published"]
     }
     return PaperResults(runs, Path())
@@ -32,12 +32,16 @@ def test_files_are_complete_and_reproducible(small):
         "figure.pdf",
         "figure.png",
         "figure.svg",
+        "results.csv",
         "summary.json",
         "table.txt",
     ]
     assert first["figure.png"].startswith(b"\x89PNG")
     assert first["figure.pdf"].startswith(b"%PDF")
     assert first["table.txt"].decode() == f"{COMMAND}\n\n{format_tables(small)}"
+    lines = first["results.csv"].decode().splitlines()
+    assert lines[0] == "structure,n,repetition,learner,method,f,f_exact,factors"
+    assert len(lines) == 1 + len(small.runs["published"].records)
     summary = json.loads(first["summary.json"])
     assert summary["command"] == COMMAND
     published = summary["runs"]["published"]

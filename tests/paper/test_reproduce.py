@@ -1,23 +1,26 @@
-"""The whole experiment: records, resuming, both kinds of estimates, and validation."""
+"""The whole experiment: results, resuming, both kinds of estimates, learners, and validation."""
 
 from __future__ import annotations
 
 import itertools
-import json
+import re
 from concurrent.futures import BrokenExecutor
 
 import joblib
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.utils.parallel import Parallel
 
-from fgfm.paper import reproduce
+from fgfm.paper import format_tables, reproduce
 
 
 def count_networks(folder, **settings):
-    """Return the results, and the number of networks that were needed."""
+    """Return the results, and the number of networks that were computed."""
     calls = []
     results = reproduce(folder, progress=lambda *step: calls.append(step), **settings)
+    assert calls == [(k, calls[0][1]) for k in range(len(calls))]
     done, total = calls[-1]
     assert done == total
     return results, total
@@ -27,18 +30,10 @@ def records(results, estimates="published"):
     return results.runs[estimates].records
 
 
-def stored(folder, estimates="published"):
-    return (folder / estimates / "results.csv").read_bytes()
-
-
 def test_every_method_has_its_records(small):
-    found = records(small)
-    keys = {(r.structure, r.n, r.repetition, r.method) for r in found}
-    assert len(keys) == len(found) == 2 * 2 * 2 * 6
-    assert {r.structure for r in found} == {"4+4", "2+1"}
-    lines = stored(small.folder).decode().splitlines()
-    assert lines[0] == "structure,n,repetition,learner,method,f,f_exact,factors"
-    assert len(lines) == 1 + len(found)
+    keys = {r[:5] for r in records(small)}
+    assert len(keys) == len(records(small)) == 2 * 2 * 2 * 6
+    assert {r.structure for r in records(small)} == {"4+4", "2+1"}
 
 
 @pytest.mark.parametrize(
@@ -51,45 +46,41 @@ def test_every_method_has_its_records(small):
 )
 def test_results_do_not_depend_on_n_jobs(small, small_settings, tmp_path, backend, n_jobs):
     with joblib.parallel_config(backend):
-        reproduce(tmp_path, n_jobs=n_jobs, **small_settings)
-    assert stored(tmp_path) == stored(small.folder)
+        assert reproduce(tmp_path, n_jobs=n_jobs, **small_settings).runs == small.runs
 
 
 def test_stored_results_are_not_computed_again(small, small_settings, tmp_path):
-    _, count = count_networks(tmp_path, **small_settings | {"reps": 1, "methods": ["gfm"]})
+    assert count_networks(tmp_path, **small_settings | {"reps": 1})[1] == 2
+    more, count = count_networks(tmp_path, **small_settings)
     assert count == 2
-    _, count = count_networks(tmp_path, **small_settings | {"methods": ["gfm", "ilf"]})
-    assert count == 4  # "ilf" for the first network of each structure, all for the second
-    count_networks(tmp_path, **small_settings)
-    assert stored(tmp_path) == stored(small.folder)
     again, count = count_networks(tmp_path, **small_settings)
     assert count == 0
-    assert again.runs == small.runs
+    assert again.runs == more.runs == small.runs
 
 
-def test_a_stored_result_is_kept_when_methods_are_added(tmp_path, small_settings):
-    reproduce(tmp_path, **small_settings | {"methods": ["gfm"]})
-    path = tmp_path / "published" / "results.csv"
-    lines = path.read_text().splitlines()
-    fields = lines[1].split(",")
-    fields[5] = "0.125"  # no method scores this
-    path.write_text("\n".join([lines[0], ",".join(fields), *lines[2:]]) + "\n")
-    results = reproduce(tmp_path, **small_settings | {"methods": ["gfm", "bayes"]})
-    assert [r.f for r in records(results)].count(0.125) == 1
+@pytest.mark.parametrize(
+    "change",
+    [{"seed": 1}, {"beta": 2.0}, {"n_test": 100}, {"sizes": [50]}, {"estimator": GaussianNB()}],
+)
+def test_other_settings_are_other_results(small, small_settings, change):
+    changed = {**small_settings, "methods": ["gfm", "independent"], "structures": [(2, 1)]}
+    same, count = count_networks(small.folder, **changed)
+    other, count = count_networks(small.folder, **changed | change)
+    assert count == 2
+    n = {r.n for r in records(other)}
+    kept = [r.f for r in records(same) if r.n in n]
+    assert ([r.f for r in records(other)] != kept) == (change != {"sizes": [50]})
 
 
-@pytest.mark.parametrize("cut", [1, 40, 700])
-def test_a_truncated_file_is_completed(small, small_settings, tmp_path, cut):
-    whole = stored(small.folder)
-    folder = tmp_path / "published"
-    folder.mkdir()
-    settings = (small.folder / "published" / "settings.json").read_bytes()
-    (folder / "settings.json").write_bytes(settings)
-    (folder / "results.csv").write_bytes(whole[:-cut])
-    _, count = count_networks(tmp_path, **small_settings)
-    assert stored(tmp_path) == whole
-    lost = whole.count(b"\n") - whole[:-cut].count(b"\n")
-    assert 1 <= count <= min(lost, 4)
+def test_a_damaged_file_raises(small_settings, tmp_path):
+    reproduce(tmp_path, **small_settings)
+    path = next((tmp_path / "published" / "networks").iterdir())
+    for text in ("{", "[[1, 2]]", "[1]", "\0"):
+        path.write_text(text)
+        with pytest.raises(
+            ValueError, match=re.escape(path.name) + " is not a file of results: .*; remove it"
+        ):
+            reproduce(tmp_path, **small_settings)
 
 
 def test_both_runs_published_and_ours(small, small_settings, tmp_path):
@@ -97,7 +88,6 @@ def test_both_runs_published_and_ours(small, small_settings, tmp_path):
     assert count == 8
     assert list(both.runs) == ["published", "ours"]
     assert records(both) == records(small)
-    assert stored(tmp_path) == stored(small.folder)
     ours, count = count_networks(tmp_path, estimates="ours", **small_settings)
     assert count == 0  # stored by the run of both
     assert ours.runs == {"ours": both.runs["ours"]}
@@ -108,80 +98,45 @@ def test_both_runs_published_and_ours(small, small_settings, tmp_path):
     assert np.abs(f["published"] - f["ours"]).max() < 0.05
 
 
-def test_settings_record_the_estimates(small, small_settings, tmp_path):
-    settings = json.loads((small.folder / "published" / "settings.json").read_text())
-    assert settings["estimates"] == "published"
-    # results of one kind in the folder of the other are not continued
-    (tmp_path / "ours").mkdir()
-    for name in ("results.csv", "settings.json"):
-        content = (small.folder / "published" / name).read_bytes()
-        (tmp_path / "ours" / name).write_bytes(content)
-    with pytest.raises(ValueError, match="another run: estimates = 'published', not 'ours'"):
-        reproduce(tmp_path, estimates="ours", **small_settings)
+def test_another_learner_is_summarised_under_its_name(small_settings, tmp_path):
+    chosen = small_settings | {"structures": [(2, 1)]}
+    results = reproduce(tmp_path, estimator=GaussianNB(), **chosen)
+    (run,) = results.runs.values()
+    assert run.summary.settings["learners"] == ["GaussianNB"]
+    assert len(run.summary.findings) == 3
+    assert "Mean F1 on test rows, GaussianNB base learner" in format_tables(results)
+    chosen |= {"interactions": "all", "methods": ["gfm"], "estimates": "ours"}
+    products = reproduce(tmp_path, estimator=LogisticRegression(max_iter=1000), **chosen)
+    both = products.runs["ours"].summary.settings["learners"]
+    assert both == ["LogisticRegression", "LogisticRegression, products"]
 
 
-def test_other_settings_raise(small, small_settings):
-    with pytest.raises(ValueError, match=r"another run: seed = 0, not 1\. Choose another folder"):
-        reproduce(small.folder, seed=1, **small_settings)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("nonsense\n", "is not a results file: its first line must be 'structure,n,repetition,"),
-        ("", "is not a results file"),
-        ("{head}\n4+4,x,1,linear,gfm,0.5,0.5,0\n", "line 2 is not a row of results: '4.4,x,1"),
-        ("{head}\n4+4,50,1,linear,gfm,1.5,0.5,0\n", "line 2 is not a row of results"),
-        ("{head}\n4+4,50,1\n", "line 2 is not a row of results: '4.4,50,1'"),
-        ("{head}\n4+4,50,1,linear,gfm,0.5,0.5,0\n", "settings.json is missing: the settings of"),
-    ],
-)
-def test_a_damaged_file_raises_and_stays_as_it_is(small, small_settings, tmp_path, text, message):
-    head = stored(small.folder).decode().splitlines()[0]
-    (tmp_path / "published").mkdir()
-    content = text.replace("{head}", head)
-    (tmp_path / "published" / "results.csv").write_text(content)
-    with pytest.raises(ValueError, match=message):
-        reproduce(tmp_path, **small_settings)
-    assert stored(tmp_path).decode() == content
-
-
-@pytest.mark.parametrize("text", ["{", "[1]", "\0"])
-def test_damaged_settings_raise(small_settings, tmp_path, text):
-    (tmp_path / "published").mkdir()
-    (tmp_path / "published" / "settings.json").write_text(text)
-    with pytest.raises(ValueError, match="is damaged: it must have the settings of a run"):
-        reproduce(tmp_path, **small_settings)
-
-
-def test_a_killed_worker_keeps_finished_results(small_settings, tmp_path, monkeypatch):
+def test_a_killed_worker_keeps_finished_results(small, small_settings, tmp_path, monkeypatch):
     def run_jobs(jobs, n_jobs, ordered):
         yield from Parallel(n_jobs=1, return_as="generator")(itertools.islice(jobs, 2))
         raise BrokenExecutor
 
-    monkeypatch.setattr("fgfm.paper._experiment.run_jobs", run_jobs)
-    with pytest.raises(ChildProcessError, match="finished results are kept, and the same call"):
-        reproduce(tmp_path, **small_settings)
-    assert stored(tmp_path).count(b"\n") == 1 + 2 * 12
+    with monkeypatch.context() as patch:
+        patch.setattr("fgfm.paper._experiment.run_jobs", run_jobs)
+        with pytest.raises(ChildProcessError, match="finished results are kept, and the same"):
+            reproduce(tmp_path, **small_settings)
+    results, count = count_networks(tmp_path, **small_settings)
+    assert count == 2
+    assert results.runs == small.runs
 
 
-def test_repeated_methods_are_run_once(small, small_settings):
-    results, count = count_networks(small.folder, methods=["gfm", "gfm"], **small_settings)
-    assert count == 0
+def test_repeated_methods_are_run_once(tmp_path, small_settings):
+    results = reproduce(tmp_path, **small_settings | {"methods": ["gfm", "gfm"]})
     assert {r.method for r in records(results)} == {"gfm"}
     assert len(records(results)) == 8
-
-
-def test_progress_counts_all_networks(tmp_path, small_settings):
-    calls = []
-    reproduce(tmp_path, progress=lambda *step: calls.append(step), **small_settings)
-    assert calls == [(k, 4) for k in range(5)]
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"estimates": "theirs"}, "estimates is 'theirs': it must be one of 'published'"),
+        ({"estimator": GaussianNB}, r"estimator is <class .*it must be a scikit-learn classifier"),
+        ({"estimator": "forest"}, "estimator is 'forest': it must be a scikit-learn classifier"),
         ({"reps": 0}, "reps is 0: it must be an integer, 1 or more"),
         ({"sizes": [50, 1]}, r"sizes\[1\] is 1"),
         ({"sizes": []}, "sizes is empty"),
@@ -200,7 +155,7 @@ def test_progress_counts_all_networks(tmp_path, small_settings):
 def test_invalid_arguments_raise_before_anything_is_written(
     tmp_path, small_settings, change, message
 ):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         reproduce(tmp_path / "new", **small_settings | change)
     assert not (tmp_path / "new").exists()
 

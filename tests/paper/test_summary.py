@@ -24,7 +24,7 @@ NOISE = np.random.default_rng(1).normal(0, 0.001, (4, 40))
 
 def test_summary_of_given_numbers():
     values = {"gfm": [0.5, 0.6, 0.7], "ilf": [0.6, 0.7, 0.9], "bayes": [0.8, 0.8, 0.9]}
-    summary = summarise(make_records(values), SETTINGS)
+    summary = summarise(make_records(values), SETTINGS, 3)
     gfm, ilf, bayes = summary.means
     assert_allclose([gfm.mean, gfm.standard_error], [0.6, 0.1 / np.sqrt(3)])
     assert [m.best for m in (gfm, ilf, bayes)] == [False, True, False]
@@ -37,7 +37,7 @@ def test_summary_of_given_numbers():
 
 def test_f_optimal_methods_are_compared_with_gfm():
     values = {method: [0.5, 0.7] for method in ("gfm", "true", "ilf", "independent")}
-    differences = summarise(make_records(values), SETTINGS).differences
+    differences = summarise(make_records(values), SETTINGS, 3).differences
     assert {d.first for d in differences if d.second == "gfm"} == {"true", "ilf", "independent"}
 
 
@@ -46,7 +46,7 @@ def test_f_optimal_methods_are_compared_with_gfm():
     [("0 1 2", 1 / 3, 1.0, 0.0), ("0|1|2", 1.0, 0.0, 0.0), ("2|0 1", 1.0, 1.0, 1.0)],
 )
 def test_learned_factors_are_scored(factors, precision, recall, exact):
-    (score,) = summarise(make_records({"ilf": [0.5]}, factors=factors), SETTINGS).factors
+    (score,) = summarise(make_records({"ilf": [0.5]}, factors=factors), SETTINGS, 1).factors
     assert_allclose([score.precision, score.recall, score.exact], [precision, recall, exact])
 
 
@@ -79,7 +79,7 @@ def test_holm_multiplies_by_the_number_of_remaining_tests():
 
 
 def findings(records, **settings):
-    return summarise(records, SETTINGS | settings).findings
+    return summarise(records, SETTINGS | settings, 40).findings
 
 
 def test_a_rise_holds_and_a_loss_is_counted():

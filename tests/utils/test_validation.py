@@ -9,7 +9,7 @@ from scipy import sparse
 from fgfm._utils.validation import (
     check_choice,
     check_count,
-    check_factors,
+    check_partition,
     label_sets,
     row_weights,
     tolerance,
@@ -95,5 +95,5 @@ def test_invalid_choice_raises(value):
         check_choice(value, "kind", ("a", None))
 
 
-def test_factors_of_no_label():
-    assert check_factors([], []) == []
+def test_partition_of_no_label():
+    assert check_partition([], 0) == []

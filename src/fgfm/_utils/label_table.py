@@ -14,7 +14,6 @@ from sklearn.utils.validation import column_or_1d
 
 from fgfm._utils.names import check_same_names, column_names
 from fgfm._utils.validation import (
-    check_factors,
     check_label_columns,
     check_same_rows,
     first_index,
@@ -35,7 +34,8 @@ class LabelTable(NamedTuple):
     labels: Any  # (n, m) booleans, or CSR where `keep_sparse` asks for it
     classes: npt.NDArray[Any]  # names or numbers of the labels; the classes of a 1-D y
     names: npt.NDArray[Any] | None  # (m,) columns of a data frame
-    form: str  # "flat", "classes" (1-D, more than two), "dense", "sparse array", "sparse matrix"
+    form: str  # "flat", "classes" (1-D, more than two), "lists" (of candidates), or that of a
+    # matrix: "dense", "sparse array", "sparse matrix"
     dtype: str  # of a matrix; "" if y is flat
     observed: Labels | None = None  # (n, m), False where a label is missing; None if none is
 
@@ -89,7 +89,7 @@ def read_labels(
             "pass the labels as a 0/1 matrix"
         )
     _check_not_masked(y)
-    rows = _label_lists(y)
+    rows = label_lists(y)
     if rows is not None:
         if not allow_lists:
             raise ValueError(
@@ -107,7 +107,7 @@ def read_labels(
         table = _flat_table(y, allow_classes)
     else:
         check_label_columns(y, "y")
-        complete, observed = _split_missing(y) if allow_missing else (y, None)
+        complete, observed = split_missing(y, "y") if allow_missing else (y, None)
         labels = label_sets(complete, "y")
         form = "dense"
         if sparse.issparse(y):
@@ -123,17 +123,17 @@ def read_labels(
     return table
 
 
-def _split_missing(y: Any) -> tuple[Any, Labels | None]:
-    """Return y with 0 for missing labels, and which are observed; y itself if none is missing."""
+def split_missing(y: Any, name: str) -> tuple[Any, Labels | None]:
+    """Return y with 0 for missing labels, NaN or -1, and which are observed; y if none is."""
     if sparse.issparse(y) and np.isin(y.tocsr().data, [0, 1]).all():
         return y, None  # without a dense copy
-    values = y.toarray() if sparse.issparse(y) else real_array(y, "y", ("row", "label"))
+    values = y.toarray() if sparse.issparse(y) else real_array(y, name, ("row", "label"))
     missing = (values == -1) | (values != values)  # NaN
     if not missing.any():
         return y, None
     if (values == -1).any() and not (values == 0).any():
         raise ValueError(
-            f"{place('y', first_index(values == -1))} is -1, and no label is 0: -1 marks a label "
+            f"{place(name, first_index(values == -1))} is -1, and no label is 0: -1 marks a label "
             "that was not observed; a label that a row does not have must be 0"
         )
     return np.where(missing, 0, values), ~missing
@@ -199,7 +199,7 @@ def _check_not_masked(y: Any) -> None:
         raise TypeError("y is a masked array: fill its masked values first")
 
 
-def _label_lists(y: Any) -> list[Any] | None:
+def label_lists(y: Any) -> list[Any] | None:
     """Return the rows of a y that lists the labels of each row; None if it does not."""
     rows: Any = None
     if isinstance(y, (list, tuple)):
@@ -255,7 +255,12 @@ def set_label_attributes(estimator: Any, table: LabelTable) -> None:
 
 
 def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any]) -> Any:
-    """Return predicted labels (n, m), dense or CSR, in the form and dtype of the y of `fit`."""
+    """Return predicted labels in the form and dtype of the y of `fit`.
+
+    They are an array (n, m) or CSR, or lists if those were lists.
+    """
+    if form == "lists":
+        return [row.astype(dtype) for row in labels]
     if sparse.issparse(labels) and form in ("flat", "classes"):
         labels = labels.toarray()
     if sparse.issparse(labels):
@@ -290,54 +295,8 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
         positive = classes[0 if vars(classifier).get("_reversed_classes") else -1]
         return ((y == positive) & (len(classes) == 2))[:, None]
     names = getattr(classifier, "label_names_in_", None)
-    rows = None if names is None else _label_lists(y)
+    rows = None if names is None else label_lists(y)
     if rows is not None:
         return _list_table(rows, names).labels
     check_same_names(column_names(y), names, "y", "fit")
     return y
-
-
-def check_partition(factors: Any, m: int, names: npt.NDArray[Any] | None) -> list[Integers]:
-    """Return a partition of m labels, given by numbers or names, as arrays of numbers."""
-    if isinstance(factors, (str, bytes)) or not hasattr(factors, "__iter__"):
-        raise TypeError(
-            f"factors is {factors!r}: it must be 'single', 'independent', 'ilf', a partition of "
-            "the labels (a list of lists), or an object with fit(X, Y) and factors_"
-        )
-    number = {} if names is None else {str(name): i for i, name in enumerate(names)}
-    partition = [_label_numbers(factor, f, number) for f, factor in enumerate(factors)]
-    empty = [f for f, labels in enumerate(partition) if not labels]
-    if empty:
-        raise ValueError(f"factors[{empty[0]}] is empty: a factor must have at least one label")
-    numbers = [i for labels in partition for i in labels]
-    missing = sorted(set(range(m)) - set(numbers))
-    if missing and len(numbers) < m:
-        label = missing[0] if names is None else f"{missing[0]} ({names[missing[0]]!r})"
-        raise ValueError(
-            f"factors leaves out label {label}: every label must be in exactly one factor"
-        )
-    if len(numbers) > m:
-        twice = next(i for at, i in enumerate(numbers) if i in set(numbers[:at]) or i >= m)
-        raise ValueError(
-            f"factors holds label {twice} twice, or one too many: "
-            "every label must be in exactly one factor"
-        )
-    return check_factors(partition, [len(labels) for labels in partition])
-
-
-def _label_numbers(factor: Any, f: int, number: dict[str, int]) -> list[int]:
-    """Return the numbers of the labels of ``factors[f]``; `number` maps names to numbers."""
-    rule = "a factor must be a list of label numbers or names"
-    if isinstance(factor, (str, bytes)) or not hasattr(factor, "__iter__"):
-        raise TypeError(f"factors[{f}] is {factor!r}: {rule}")
-    labels = []
-    for label in factor:
-        if isinstance(label, str):
-            if label not in number:
-                reason = "y has no such column" if number else "y has no label names"
-                raise ValueError(f"factors[{f}] holds label {label!r}: {reason}")
-            label = number[label]
-        if isinstance(label, (bool, np.bool_)) or not isinstance(label, (int, np.integer)):
-            raise TypeError(f"factors[{f}] is {factor!r}: {rule}")
-        labels.append(int(label))
-    return labels

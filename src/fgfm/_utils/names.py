@@ -30,7 +30,7 @@ def column_names(table: Any) -> Names | None:
     return names
 
 
-def made_up(names: AnyNames) -> bool:
+def is_unnamed(names: AnyNames) -> bool:
     """Return True for the names that a library gives to columns without names."""
     return all(isinstance(name, int) and name == j for j, name in enumerate(_numbers(names)))
 
@@ -38,7 +38,7 @@ def made_up(names: AnyNames) -> bool:
 def known_names(*tables: Names | None) -> Names | None:
     """Return the first names that no library has made up, else the first names at all."""
     given = [names for names in tables if names is not None]
-    return next((names for names in given if not made_up(names)), given[0] if given else None)
+    return next((names for names in given if not is_unnamed(names)), given[0] if given else None)
 
 
 def check_same_names(found: Names | None, expected: Names | None, table: str, beside: str) -> None:
@@ -64,7 +64,7 @@ def check_same_names(found: Names | None, expected: Names | None, table: str, be
         return
     one, other = _numbers(found), _numbers(expected)
     at = _first_difference(one, other)
-    by_position = made_up(found) or made_up(expected)
+    by_position = is_unnamed(found) or is_unnamed(expected)
     if at is None or (by_position and {*map(str, one)} != {*map(str, other)}):
         return
     raise ValueError(

@@ -65,16 +65,20 @@ class FitProgress:
     """Report the progress of one fit: to the callback, to the terminal, to scikit-learn 1.9."""
 
     def __init__(self, estimator: Any, verbose: int) -> None:
-        self.estimator = estimator
-        self.verbose = verbose
+        self.estimator, self.verbose = estimator, verbose
         self.callback = current_callback()
         self.start = self.last = time.perf_counter()
         self.total = self.ended = 0
-        self.task: Any = None
-        self.stage: Any = None
+        self.tasks: list[Any] = []  # of scikit-learn: the fit, and its models
         if hasattr(estimator, "_init_callback_context"):
-            self.task = estimator._init_callback_context(max_subtasks=1)
-            self.task.call_on_fit_task_begin(estimator=estimator)
+            self._begin(estimator._init_callback_context(max_subtasks=1))
+
+    def _begin(self, task: Any) -> None:
+        task.call_on_fit_task_begin(estimator=self.estimator)
+        self.tasks.append(task)
+
+    def _end(self) -> None:
+        self.tasks.pop().call_on_fit_task_end(estimator=self.estimator)
 
     def _print(self, text: str) -> None:
         if self.verbose:
@@ -86,9 +90,8 @@ class FitProgress:
         self.total = total
         if self.callback is not None:
             self.callback("models", 0, total)
-        if self.task is not None:
-            self.stage = self.task.subcontext(task_name="models", max_subtasks=total)
-            self.stage.call_on_fit_task_begin(estimator=self.estimator)
+        if self.tasks:
+            self._begin(self.tasks[0].subcontext(task_name="models", max_subtasks=total))
 
     def models_done(self, count: int) -> None:
         """Report the number of models fitted so far."""
@@ -98,11 +101,10 @@ class FitProgress:
         if count == self.total or self.verbose > 1 or now - self.last > 5.0:
             self._print(f"{count} of {self.total} models")
             self.last = now
-        while self.stage is not None and self.ended < count:
-            model = self.stage.subcontext(task_name="model")
-            model.call_on_fit_task_begin(estimator=self.estimator)
-            model.call_on_fit_task_end(estimator=self.estimator)
-            self.ended += 1
+        for _ in range(self.ended, count if self.tasks else 0):
+            self._begin(self.tasks[-1].subcontext(task_name="model"))
+            self._end()
+        self.ended = count
 
     def parts_fitted(self, weights: dict[str, float]) -> None:
         """Print the weight of each part of a `StackClassifier`."""
@@ -111,7 +113,5 @@ class FitProgress:
 
     def end(self) -> None:
         """End the fit."""
-        if self.stage is not None:
-            self.stage.call_on_fit_task_end(estimator=self.estimator)
-        if self.task is not None:
-            self.task.call_on_fit_task_end(estimator=self.estimator)
+        while self.tasks:
+            self._end()

@@ -608,54 +608,48 @@ def check_parts(Ps: Any, *, allow_sparse: bool = False) -> list[Any]:
     return parts
 
 
-def check_factors(factors: Any, sizes: Sequence[int]) -> list[npt.NDArray[np.int64]]:
+def check_partition(
+    factors: Any, m: int, *, sizes: Sequence[int] | None = None, names: Any = None
+) -> list[npt.NDArray[np.int64]]:
     """Validate label factors, which must partition the labels 0 .. m - 1.
 
     Parameters
     ----------
-    factors : sequence of sequences of int
+    factors : sequence of sequences of int or str
         The labels of each factor.
-    sizes : sequence of int
-        The number of labels that each factor must have.
+    m : int
+        The number of labels.
+    sizes : sequence of int, optional
+        The number of labels in the P of each factor.
+    names : sequence, optional
+        The names of the labels, which may stand for their numbers.
 
     Returns
     -------
     list of ndarray
-        The factors as integer arrays.
+        The numbers of the labels of each factor.
     """
     if isinstance(factors, (str, bytes)) or not hasattr(factors, "__len__"):
         raise TypeError(
-            f"factors is {type(factors).__name__}: it must be a sequence of sequences of label "
-            "indices"
+            f"factors is {factors!r}: it must be a partition of the labels (a list of lists)"
         )
-    if len(factors) != len(sizes):
+    if sizes is not None and len(factors) != len(sizes):
         raise ValueError(
             f"factors has {len(factors)} entries and Ps has {len(sizes)}: "
             "there must be one P for each factor"
         )
-    checked: list[npt.NDArray[np.int64]] = []
-    for f, (factor, size) in enumerate(zip(factors, sizes, strict=True)):
-        labels = np.asarray(factor)
-        if labels.ndim != 1 or labels.dtype.kind not in "iu":
-            raise TypeError(
-                f"factors[{f}] is {factor!r}: a factor must be a flat sequence of label indices"
-            )
-        if len(labels) != size:
+    number = {} if names is None else {str(name): i for i, name in enumerate(names)}
+    checked = [_label_numbers(factor, f, number) for f, factor in enumerate(factors)]
+    for f, labels in enumerate(checked):
+        if sizes is not None and len(labels) != sizes[f]:
             raise ValueError(
-                f"factors[{f}] has {len(labels)} labels and Ps[{f}] has {size}: "
+                f"factors[{f}] has {len(labels)} labels and Ps[{f}] has {sizes[f]}: "
                 "the sizes must match"
             )
-        checked.append(labels.astype(np.int64))
-    _check_partition(checked)
-    return checked
-
-
-def _check_partition(factors: Sequence[npt.NDArray[np.int64]]) -> None:
-    """Raise unless every label from 0 to m - 1 is in exactly one factor."""
-    sizes = [len(factor) for factor in factors]
-    m = sum(sizes)
-    flat = np.concatenate(factors) if factors else np.empty(0, dtype=np.int64)
-    owner = np.repeat(np.arange(len(sizes)), sizes)  # (m,) the factor of each entry of flat
+        if not len(labels):
+            raise ValueError(f"factors[{f}] is empty: a factor must have at least one label")
+    flat = np.concatenate([np.empty(0, dtype=np.int64), *checked])
+    owner = np.repeat(np.arange(len(checked)), [*map(len, checked)])  # of each entry of flat
     outside = (flat < 0) | (flat >= m)
     if outside.any():
         at = first_index(outside)[0]
@@ -664,13 +658,33 @@ def _check_partition(factors: Sequence[npt.NDArray[np.int64]]) -> None:
             f"indices must run from 0 to {m - 1}"
         )
     count = np.bincount(flat, minlength=m)
+    if (count == 1).all():
+        return checked
+    absent = "".join(
+        f"{i}" if names is None else f"{i} ({names[i]!r})" for i in np.flatnonzero(count == 0)[:1]
+    )
+    wrong = f"factors leaves out label {absent}"
     if (count > 1).any():
         label = first_index(count > 1)[0]
         first, second = owner[flat == label][:2]
-        held = f"factors[{first}] and factors[{second}] both hold label {label}"
+        wrong = f"factors[{first}] and factors[{second}] both hold label {label}"
         if first == second:
-            held = f"factors[{first}] holds label {label} twice"
-        raise ValueError(
-            f"{held} and no factor holds label {first_index(count == 0)[0]}: "
-            "every label must be in exactly one factor"
-        )
+            wrong = f"factors[{first}] holds label {label} twice"
+        wrong += f" and no factor holds label {absent}" if absent else ""
+    raise ValueError(f"{wrong}: every label must be in exactly one factor")
+
+
+def _label_numbers(factor: Any, f: int, number: dict[str, int]) -> npt.NDArray[np.int64]:
+    """Return the numbers of the labels of ``factors[f]``; `number` maps names to numbers."""
+    if not isinstance(factor, (str, bytes)) and hasattr(factor, "__len__"):
+        labels = factor
+        if any(isinstance(label, str) for label in labels):
+            labels = [number.get(x, x) if isinstance(x, str) else x for x in labels]
+            unknown = next((label for label in labels if isinstance(label, str)), None)
+            if unknown is not None:
+                reason = "there is no such label" if number else "the labels have no names"
+                raise ValueError(f"factors[{f}] holds label {unknown!r}: {reason}")
+        array = np.asarray(labels, dtype=None if len(labels) else np.int64)
+        if array.ndim == 1 and array.dtype.kind in "iu":
+            return array.astype(np.int64)
+    raise TypeError(f"factors[{f}] is {factor!r}: a factor must be a list of label numbers")

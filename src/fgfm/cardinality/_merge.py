@@ -12,7 +12,7 @@ from fgfm._utils.blocks import row_blocks
 from fgfm._utils.names import check_same_index
 from fgfm._utils.validation import (
     check_distributions,
-    check_factors,
+    check_partition,
     check_parts,
     check_same_rows,
     clip_probabilities,
@@ -85,7 +85,8 @@ def merge_factors(
     """
     parts = check_parts(Ps)
     n, names = len(parts[0]), [f"Ps[{f}]" for f in range(len(parts))]
-    labels = np.concatenate(check_factors(factors, [P.shape[1] for P in parts]))  # (m,)
+    sizes = [P.shape[1] for P in parts]
+    labels = np.concatenate(check_partition(factors, sum(sizes), sizes=sizes))  # (m,)
     given = check_distributions(distributions, parts)
 
     m, S = len(labels), sum(P.shape[2] for P in parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pkgutil
 from typing import Any
 
-__all__ = ["LEARNERS", "make_learner"]
+__all__ = ["BASE_LEARNERS", "LEARNERS", "make_base_learner", "make_learner"]
 
 # Each name: the class, its parameters, and whether it is fitted to each label by itself.
 LEARNERS: dict[str, tuple[str, dict[str, Any], bool]] = {
@@ -25,6 +25,17 @@ LEARNERS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "boosting": ("sklearn.ensemble:HistGradientBoostingClassifier", {}, True),
     "svm": ("sklearn.svm:LinearSVC", {"max_iter": 10_000}, True),
 }
+
+# Those that predict probabilities of several classes, as the number of labels has
+BASE_LEARNERS = ("ridge", "logistic", "forest", "extra-trees", "boosting")
+
+
+def make_base_learner(name: str) -> Any:
+    """Return the classifier of a name of `BASE_LEARNERS`."""
+    if name not in BASE_LEARNERS:
+        raise ValueError(f"--learner is {name!r}: it must be one of {', '.join(BASE_LEARNERS)}")
+    path, params, _ = LEARNERS[name]
+    return pkgutil.resolve_name(path)(**{k: v for k, v in params.items() if k != "oob_score"})
 
 
 def make_learner(name: str, jobs: int | None, seed: int) -> Any:

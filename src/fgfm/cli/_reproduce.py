@@ -13,6 +13,7 @@ import typer
 from fgfm._utils.text import wrapped
 from fgfm.cli import _options as opt
 from fgfm.cli._console import echo, plain_errors, progress, say
+from fgfm.cli._learners import BASE_LEARNERS, make_base_learner
 
 __all__ = ["EPILOG", "reproduce"]
 
@@ -21,6 +22,7 @@ Examples:
   fgfm reproduce                                  the whole experiment
   fgfm reproduce --estimates both                 with our estimates beside it
   fgfm reproduce --reps 10 --dags 1,4             a part of it
+  fgfm reproduce --reps 10 --learner boosting     another base learner
   fgfm reproduce --dags 3+3+2 --sizes 100,1000    other label factors
 """
 
@@ -51,6 +53,13 @@ def _parse_structures(text: str) -> list[Any]:
 Out = Annotated[
     Path, typer.Option("--out", "-o", help="Output folder; a stopped run continues from it.")
 ]
+Learner = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help=f"Base learner: {', '.join(BASE_LEARNERS)}; ridge is that of the paper.",
+    ),
+]
 Estimates = Annotated[
     str,
     typer.Option(
@@ -65,10 +74,10 @@ Dags = Annotated[
 ]
 Methods = Annotated[str, typer.Option(help="Methods to compare.")]
 Interactions = Annotated[
-    str,
+    str | None,
     typer.Option(
-        help="Sizes for which a learner with products of features is run too: largest, all or "
-        "none."
+        help="Sizes for which the learner is also fitted to products of features: largest, all "
+        "or none; by default largest for ridge, and none for other learners."
     ),
 ]
 
@@ -76,12 +85,13 @@ Interactions = Annotated[
 @plain_errors
 def reproduce(
     out: Out = Path("fgfm-paper"),
+    learner: Learner = "ridge",
     estimates: Estimates = "published",
     reps: Reps = 100,
     sizes: Sizes = "50,100,200,500,1000,2000,5000",
     dags: Dags = "1,2,3,4",
     methods: Methods = "gfm,true,ilf,independent,threshold,bayes",
-    interactions: Interactions = "largest",
+    interactions: Interactions = None,
     beta: opt.Beta = 1.0,
     seed: opt.Seed = 0,
     jobs: opt.Jobs = -1,
@@ -104,6 +114,7 @@ def reproduce(
         try:
             results = paper.reproduce(
                 out,
+                estimator=None if learner == "ridge" else make_base_learner(learner),
                 estimates=estimates,
                 reps=reps,
                 sizes=_parse_integers(sizes, "--sizes"),
@@ -125,6 +136,5 @@ def reproduce(
         say(f"{done} networks computed in {seconds:.0f} s, including start-up")
     else:
         say(f"nothing to compute: {out} contains all results (remove it to start again)")
-    names = [path.name for path in paths]
-    names += [f"{name}/results.csv" for name in results.runs]
+    names = [path.relative_to(out).as_posix() for path in paths]
     say(wrapped(f"{out}: {', '.join(names)}", "  "))

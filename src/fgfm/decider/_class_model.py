@@ -1,4 +1,4 @@
-"""The class of a row, from the probabilities of its classes."""
+"""Calibrated probabilities of classes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.decider._calibration import ScoreCalibrator, ShrunkCalibrator, half_step
 from fgfm.decider._entries import Entries
 from fgfm.decider._quantiles import inverse_spread
-from fgfm.decision import Decision, from_classes
 
-__all__ = ["ClassModel", "class_rule"]
+__all__ = ["ClassModel"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,17 +88,3 @@ class ClassModel:
         """Return two distributions (n, C) of the class, from scores and from odds of classes."""
         odds = q.p / (1.0 - q.p)
         return [softmax(self.rate * entries.p, axis=1), odds / odds.sum(axis=1, keepdims=True)]
-
-
-def class_rule(p: Floats, beta: float, empty: float) -> tuple[Floats, Floats, Decision]:
-    r"""Return thresholds and weights (C,) with which rows are decided one by one.
-
-    At the best decision for rows with probabilities p (n, C), which is returned too, one more row
-    of class probability :math:`p_c` changes :math:`F_c = N_c / D_c` by
-    :math:`((1 + \beta^2) p_c - F_c) / D_c` if it is decided for c. So the best class has the
-    largest weight times :math:`p_c` minus threshold.
-    """
-    labels, f = decision = from_classes(p, beta=beta, zero_division=empty)
-    sizes = beta**2 * p.sum(axis=0) + np.bincount(labels, minlength=p.shape[1])  # D
-    weights = 1.0 / np.maximum(sizes, 1.0)
-    return f / (1.0 + beta**2), weights / weights.max(), decision

@@ -22,8 +22,8 @@ from fgfm._utils.names import (
     check_same_index,
     check_same_names,
     column_names,
+    is_unnamed,
     known_names,
-    made_up,
 )
 from fgfm._utils.parallel import one_blas_thread
 from fgfm._utils.parameters import check_parameters, record_parameters
@@ -38,6 +38,7 @@ from fgfm._utils.validation import (
     row_weights,
 )
 from fgfm.decider._calibration import CALIBRATORS, SCORE_CALIBRATORS
+from fgfm.decider._candidates import are_lists, are_named, list_table, names_of
 from fgfm.decider._certificates import rows_apart
 from fgfm.decider._class_model import ClassModel
 from fgfm.decider._entries import Entries
@@ -64,6 +65,7 @@ from fgfm.decider._rules import (
     check_stored,
     make_rule,
 )
+from fgfm.decision._classes import counted_classes
 from fgfm.decision._problem import AVERAGES
 from fgfm.metrics import f_measure
 
@@ -100,7 +102,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         The F-measure to maximise: the mean over rows, the mean over labels, with equal weights or
         weighted by their numbers of rows, or that of all rows and labels together. With a flat y
         of two classes it is the F-measure of the positive one, whatever the average; "binary" is
-        for such a y only. More classes need "macro", the mean over them.
+        for such a y only. Of more classes it is the mean over them, "macro" or "weighted", or
+        "micro" over those in `labels`.
+    labels : sequence, optional
+        With a flat y of more than two classes and "micro": the classes that count. The others are
+        a background, such as "no relation": F compares the rows of classes that count with the
+        rows that are decided for one.
     calibration : {"auto", "sigmoid", "isotonic"} or None, default="auto"
         "sigmoid" fits a slope and a shift of the logits for each label, shrunk towards common
         values by as much as the rows show that labels agree, and one bend for all labels.
@@ -156,7 +163,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         With `confidence`, "micro" and `min_precision`: the largest number of labels that a row
         gets, which is that of the rows of the fit.
     classes_ : ndarray
-        The labels: their names, or 0 to m - 1. With a flat y its classes.
+        The labels: their names, or 0 to m - 1. With a flat y its classes; with lists 0 and 1.
     multilabel_ : bool
         False if y was flat.
     label_names_in_ : ndarray of shape (m,)
@@ -164,7 +171,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     nonempty_ : bool
         Whether no validation row is empty; always False with a flat y.
     n_features_in_ : int
-        Number of columns of X.
+        Number of columns of X, if it has any.
     feature_names_in_ : ndarray of shape (m,)
         Columns of X, if it has string column names.
 
@@ -180,6 +187,16 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     ``predict_proba`` of scikit-learn's forests returns. A binary model with a flat y may have the
     two columns of its ``predict_proba``, or the probabilities of the positive class alone. A model
     of more classes has one column for each, whose probabilities sum to 1.
+
+    Rows may also name their labels: a dict ``{"label": p}``, a list of pairs ``("label", p)``, or
+    one of dicts ``{"label": "label", "score": p}``, as pipelines of transformers return them. Then
+    y lists the names of the labels of each row, or is a data frame. Labels that a row does not
+    name are absent, as in a sparse matrix; those that `fit` has not seen are an error.
+
+    If X and y are lists of 1-D arrays, of any lengths, each row has candidates of its own, as in
+    retrieval and detection: the places of a list are no labels, all candidates share one
+    calibration, and `predict`, `predict_proba` and `decide` return lists of arrays. The average is
+    "samples" or "micro". (Lists of numbers are such lists if their lengths differ, else a matrix.)
 
     Names of columns and, in pandas, of rows are compared, not only strings: X and y must have the
     same in `fit`, and later ones those of `fit`, all in the same order, or there is an error.
@@ -234,6 +251,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         *,
         beta: float = 1.0,
         average: str = "samples",
+        labels: Any = None,
         calibration: str | None = "auto",
         nonempty: Any = "auto",
         zero_division: float = 1.0,
@@ -249,6 +267,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.beta = beta
         self.average = average
+        self.labels = labels
         self.calibration = calibration
         self.nonempty = nonempty
         self.zero_division = zero_division
@@ -264,7 +283,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = self.average == "macro"
+        tags.classifier_tags.multi_class = self._takes_classes()
         tags.classifier_tags.multi_label = True
         tags.input_tags.one_d_array = True
         tags.input_tags.sparse = True
@@ -276,10 +295,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame or list of arrays
+        X : array-like, sparse matrix, data frame or list
             Probabilities of m labels, which a model predicts for rows that it was not trained on,
-            of shape (n, m); or scores, with ``scores=True``.
-        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            of shape (n, m); or scores, with ``scores=True``. A list may have arrays, or names of
+            labels with their probabilities (see Notes of the class).
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,), or list of arrays
             True labels, 0 or 1, one column each; NaN or -1 for a label that is not known, which
             takes no part in the calibration, nor its row in the number of labels. A flat y may
             have any classes: of more than two, X has the probabilities, one column for each in
@@ -295,16 +315,20 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         X = on_host(X)
-        names = column_names(X)
+        if are_lists(X, y):
+            table = list_table(y, [len(row) for row in X])
+            return self._fit_table(X, y, self._positive_last(table), sample_weight)
+        named = are_named(X)
+        names = names_of(X, y) if named else column_names(X)
         table = read_labels(
             y,
-            count_rows(X),
+            len(X) if named else count_rows(X),
             type(self).__name__,
             keep_sparse=True,
             allow_missing=True,
             allow_classes=True,
             allow_lists=True,
-            names=None if names is None or made_up(names) else names,
+            names=None if names is None or is_unnamed(names) else names,
         )
         check_columns_match(X, y, table)
         return self._fit_table(X, y, self._positive_last(table), sample_weight)
@@ -324,7 +348,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_labels_match(rows, y, table)
         check_same_index(X=X, sample_weight=sample_weight)
         self._column_names_in = names = known_names(table.names, column_names(X))
-        if table.form not in ("flat", "classes") and names is not None and not made_up(names):
+        if table.form not in ("flat", "classes") and names is not None and not is_unnamed(names):
             table = table._replace(names=names)
         set_label_attributes(self, table)
         weight = row_weights(sample_weight, n, "X")
@@ -346,7 +370,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.nonempty_ = self.multilabel_ and _all_have_labels(table, used)
         settings = self._settings(self.average)
-        settings.check(entries.m)
+        settings.check()
         check_stored(entries, settings)
         missing: dict[str, Any] = {}
         if table.observed is not None:
@@ -355,12 +379,16 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         if table.observed is not None:
             entry_weight = weight[:, None] * table.observed
         if foreign:
-            warn_about_mismatch(rows.comparable(), Y, entry_weight, self._names())
+            of_labels = rows.comparable()
+            if table.form == "lists":
+                of_labels = of_labels.as_one_label()
+            warn_about_mismatch(of_labels, Y, entry_weight, self._names())
         if foreign and self.multilabel_ and entries.labels is None and not self.scores:
             warn_about_classes(entries.p, Y)
-        kind: Any = ClassModel if table.form == "classes" else LabelSetModel
         calibrator = (SCORE_CALIBRATORS if self.scores else CALIBRATORS)[self.calibration]()
-        model = kind(calibrator)
+        model: Any = LabelSetModel(calibrator, one_for_all=table.form == "lists")
+        if table.form == "classes":
+            model = ClassModel(calibrator)
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight, **missing)
         validation = Validation(entries, weight, table.labels, used, apart)
@@ -370,7 +398,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self._expectation_shift = 0.0
         # Missing labels have no F-measure; floors are promises about the calibrated model.
         smooth = hasattr(calibrator, "predict_left_out") and not (missing or settings.floors)
-        if smooth and (self.multilabel_ or table.form == "classes"):
+        is_batch = table.form not in ("flat", "lists") and settings.counted is None
+        if smooth and is_batch:
             self._expectation_shift = self._left_out_shift(rule, validation, Y)
         self._n_rows = len(used)
         record_parameters(self)
@@ -464,7 +493,14 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             threads=n_threads(self.n_jobs),
             form=self._label_form,
             names=self._names(),
+            counted=self._counted_classes(average),
         )
+
+    def _counted_classes(self, average: str) -> Any:
+        """Return the positions of the classes that count, if not all do."""
+        if self._label_form != "classes":
+            return None
+        return counted_classes(self.labels, average, self.classes_.tolist(), "y")
 
     def _check_parameters(self) -> None:
         """Raise if a constructor parameter is invalid."""
@@ -494,11 +530,18 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_form(self, table: LabelTable, y: Any) -> None:
         """Raise if the average does not apply to the labels."""
-        if table.form == "classes" and self.average != "macro":
+        if table.form == "classes" and not self._takes_classes():
             raise ValueError(
                 f"Only binary classification is supported with average={self.average!r}: y is "
-                f"flat and has {len(table.classes)} classes, which need average='macro'"
+                f"flat and has {len(table.classes)} classes, which need average='macro', "
+                "'weighted', or 'micro' with labels that list the classes that count"
                 f"{separated_texts(y, '; y ')}"
+            )
+        if table.form != "classes" and self.labels is not None:
+            form = "flat with two classes" if table.form == "flat" else "a matrix"
+            raise ValueError(
+                f"labels is {self.labels!r} and y is {form}: it lists the classes that count of a "
+                "flat y with more than two classes"
             )
         if self.average == "binary" and table.form != "flat":
             raise ValueError(
@@ -512,7 +555,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_parameters(self, rule.follows)
         if len(rule.follows) > 1:
             self._check_parameters()
-            rule.settings.check(len(self._names()))
+            rule.settings.check()
         return rule.restored(self._learned)
 
     def _rule_of(self, average: str) -> Any:
@@ -527,7 +570,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 f"average={self.average!r}"
             )
         settings = self._settings(average)
-        settings.check(len(self._names()))
+        settings.check()
         if settings.confidence is not None:
             raise ValueError(
                 f"average is {average!r} and confidence is {self.confidence}: the certificate is "
@@ -547,7 +590,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _measure(self) -> dict[str, Any]:
         """Return the measure of `score` as arguments of `f_measure`."""
-        average = self.average if self.multilabel_ else "macro"
+        average = "macro" if self._label_form == "flat" else self.average
         return {"beta": self.beta, "average": average, "zero_division": self.zero_division}
 
     def _positive_is_last(self) -> bool:
@@ -561,11 +604,19 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         """Return the names of the m labels or classes, or that of the positive class."""
         if self._label_form == "flat":
             return list(self._ordered_classes()[-1:].tolist())
+        if self._label_form == "lists":
+            return ["candidates"]
         names = self.label_names_in_ if hasattr(self, "label_names_in_") else self.classes_
         return list(np.asarray(names).tolist())
 
     def _column_names(self) -> list[Any]:
-        return self._names() if self._label_form != "flat" else ["labels"]
+        classes = self._label_form == "classes" and self.average != "micro"
+        return self._names() if self.multilabel_ or classes else ["labels"]
+
+    def _that_count(self, table: Any) -> Any:
+        """Return the columns of the classes that count, which are all columns mostly."""
+        counted = self._counted_classes(self.average)
+        return table if counted is None else table[:, counted]
 
     def _marginals(self, entries: Entries) -> Any:
         """Return the probability of each entry under the model."""
@@ -581,7 +632,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             p = self._model.marginals(rows.entries, n_threads(self.n_jobs))
             chosen = rule.choose_marginals(p)
             expected_f = self._shifted(rule.expected_f(p, chosen), self.average)
-        return rows.entries.to_labels(chosen, rows.sparse_class), expected_f
+        return rows.entries.to_labels(chosen, rows.matrix_kind), expected_f
 
 
 def _all_have_labels(table: LabelTable, used: Any) -> bool:

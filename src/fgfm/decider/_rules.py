@@ -17,7 +17,6 @@ from scipy import sparse
 from fgfm._kernels import decide_reweighted_rows
 from fgfm.cardinality import of_marginals
 from fgfm.decider._certificates import Certified, certify_rows, certify_thresholds
-from fgfm.decider._class_model import class_rule
 from fgfm.decider._entries import Entries
 from fgfm.decider._exponents import tempered
 from fgfm.decider._floors import best_entries, row_sizes
@@ -29,7 +28,7 @@ from fgfm.decider._large_batches import (
     large_batch_f,
     nearest_counts,
 )
-from fgfm.decision import Constraints, from_cardinalities, from_classes, from_marginals
+from fgfm.decision import Constraints, Decision, from_cardinalities, from_classes, from_marginals
 from fgfm.decision._objective import Objective
 
 __all__ = ["ClassRule", "RowRule", "Settings", "ThresholdRule", "Validation", "make_rule"]
@@ -54,6 +53,7 @@ class Settings(NamedTuple):
     threads: int
     form: str  # of y, as in `LabelTable`
     names: list[Any]  # of the labels
+    counted: Any  # positions of the classes that count for "micro", or None
 
     @property
     def one_problem(self) -> bool:
@@ -65,8 +65,8 @@ class Settings(NamedTuple):
         """The limits of a label set as `fgfm.decision` takes them."""
         return {"min_labels": self.least, "max_labels": self.most}
 
-    def check(self, m: int) -> None:
-        """Raise unless the parameters can be combined, and some set of m labels has the limits."""
+    def check(self) -> None:
+        """Raise unless the parameters can be combined, and some label set has the limits."""
         limited = self.least != 0 or self.most is not None or self.constraints is not None
         by_row = self.average == "samples" and self.form not in ("flat", "classes")
         if not by_row and (self.constraints is not None or (self.form == "flat" and limited)):
@@ -78,7 +78,13 @@ class Settings(NamedTuple):
         if self.floors and (limited or self.form == "classes"):
             other = "min_labels, max_labels and constraints" if limited else "classes"
             raise ValueError(f"{' and '.join(self.floors)} cannot be combined with {other}")
+        if self.form == "lists" and self.average in ("macro", "weighted"):
+            raise ValueError(
+                f"average is {self.average!r} and X and y are lists: the places of a list are no "
+                "labels that have an F-measure; it must be 'samples' or 'micro'"
+            )
         if limited:
+            m = max(self.least, self.most or 0) if self.form == "lists" else len(self.names)
             self.objective(m).constraints(m)
 
     def objective(self, m: int) -> Objective:
@@ -340,16 +346,38 @@ class ThresholdRule(Rule):
 
 
 class ClassRule(Rule):
-    """One class for each row, for the macro-averaged F-measure of classes."""
+    r"""One class for each row: macro and weighted F of classes, micro F of those that count.
+
+    One more row of class probability :math:`p_c` changes :math:`F = N / D` of a class, or of those
+    that count, by :math:`((1 + \beta^2) p_c - F) / D` if it is decided for c. So a row has the
+    class with the largest weight times :math:`p_c` minus threshold. With "micro" the threshold of
+    the background is 1 and its weight next to nothing: a row gets its most probable class that
+    counts if this is above the threshold, and otherwise that of the background.
+    """
+
+    _BACKGROUND = 1e-12
 
     def fit(self, validation: Validation) -> ClassRule:
         """Find the thresholds and weights of the best decision for the validation rows."""
-        p = self.model.marginals(validation.entries.take(validation.used), 1).p
+        settings = self.settings
+        beta2, counted = settings.beta**2, settings.counted
+        entries = self.model.marginals(validation.entries.take(validation.used), 1)
         counts = nearest_counts(validation.weight[validation.used])
-        options = self.settings.beta, self.settings.zero_division
-        self.thresholds, self.weights, self.in_sample = class_rule(
-            np.repeat(p, counts, axis=0), *options
-        )
+        p = np.repeat(entries.p, counts, axis=0)
+        labels, f = self.in_sample = self._decide(p)
+        if counted is not None:
+            best = Entries(entries.p[:, counted].max(axis=1, keepdims=True), None, 1)
+            self.thresholds, self.weights = (
+                np.ones(entries.m),
+                np.full(entries.m, self._BACKGROUND),
+            )
+            self.thresholds[counted] = cut_between(best, np.array([f / (1.0 + beta2)]))[0]
+            self.weights[counted] = 1.0
+            return self
+        mean = p.sum(axis=0)
+        sizes = beta2 * mean + np.bincount(labels, minlength=p.shape[1])  # D
+        weights = (mean if settings.average == "weighted" else 1.0) / np.maximum(sizes, 1.0)
+        self.thresholds, self.weights = f / (1.0 + beta2), weights / weights.max()
         return self
 
     def choose(self, entries: Entries) -> Chosen:
@@ -360,20 +388,30 @@ class ClassRule(Rule):
         """Return the class of rows with probabilities p of the model."""
         return best_entries(self.weights * (p.p - self.thresholds), 1, 1).astype(np.int8)
 
-    def expected_f(self, p: Entries, chosen: Chosen) -> Floats:
-        """Return the F-measure of each class in the limit of many rows like these."""
-        return large_batch_f(p, chosen, self.settings.beta, self.settings.zero_division)
+    def expected_f(self, p: Entries, chosen: Chosen) -> Any:
+        """Return the F-measure of each class, or of those that count, for many rows like these."""
+        settings = self.settings
+        if settings.counted is None:
+            return large_batch_f(p, chosen, settings.beta, settings.zero_division)
+        part = Entries(p.p[:, settings.counted], None, len(settings.counted)).as_one_label()
+        chosen = chosen[:, settings.counted]
+        return float(large_batch_f(part, chosen, settings.beta, settings.zero_division)[0])
 
-    def decide(self, entries: Entries) -> tuple[Chosen, Floats]:
-        """Decide the classes of a batch: entries (n, C), and the F-measure of each class."""
-        p = self.model.marginals(entries, 1).p
-        labels, f = from_classes(
+    def decide(self, entries: Entries) -> tuple[Chosen, Any]:
+        """Decide the classes of a batch: entries (n, C), and F of each class or of all."""
+        labels, f = self._decide(self.model.marginals(entries, 1).p)
+        return (labels[:, None] == np.arange(entries.m)).astype(np.int8), f
+
+    def _decide(self, p: Floats) -> Decision:
+        settings = self.settings
+        return from_classes(
             p,
-            beta=self.settings.beta,
-            zero_division=self.settings.zero_division,
-            n_jobs=self.settings.threads,
+            average=settings.average,
+            labels=settings.counted,
+            beta=settings.beta,
+            zero_division=settings.zero_division,
+            n_jobs=settings.threads,
         )
-        return (labels[:, None] == np.arange(p.shape[1])).astype(np.int8), f
 
 
 def make_rule(model: Any, settings: Settings) -> Any:

@@ -173,14 +173,14 @@ def _best(rows: _Rows) -> _Ascent | None:
 
 
 def maximise_classes(
-    proba: Real, tolerance: float, objective: Objective
+    proba: Real, tolerance: float, objective: Objective, weighted: bool
 ) -> tuple[npt.NDArray[np.int64], Floats, float] | None:
     """Decide one class for each row of probabilities, (n, C).
 
     Returns the classes (n,), the expected F of each class (C,), and the gap; or None if a value is
     not in [0, 1], or the sum of a row differs from 1 by more than `tolerance`.
     """
-    best = _best(_Rows(proba, objective, (1, 1), tolerance=tolerance))
+    best = _best(_Rows(proba, objective, (1, 1), weighted, tolerance))
     if best is None:
         return None
     classes = np.flatnonzero(best.chosen.view(np.bool_)).astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""Multi-class decisions: one class for each row, of largest expected macro F."""
+"""Multi-class decisions: one class for each row, of largest expected macro or micro F."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from fgfm._utils.blocks import float_block
 from fgfm._utils.rows import frame_library
 from fgfm._utils.validation import (
+    check_choice,
     check_flag,
     check_logits,
     check_marginals,
@@ -20,32 +21,46 @@ from fgfm._utils.validation import (
 from fgfm.decision._arrays import describe, is_foreign, place_of, to_host
 from fgfm.decision._budgets import maximise_classes
 from fgfm.decision._dask import any_dask
+from fgfm.decision._factors import Layout, OneRowOfFactors
 from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["from_classes", "read_classes"]
+__all__ = ["counted_classes", "from_classes", "read_classes"]
 
 Real = npt.NDArray[Any]
+Integers = npt.NDArray[np.int64]
 
 
 def from_classes(
     proba: Any,
     *,
+    average: str = "macro",
+    labels: Any = None,
     beta: float = 1.0,
     zero_division: float = 1.0,
     logits: bool = False,
     n_jobs: int | None = None,
 ) -> Decision:
-    r"""Decide one class for each row: multi-class classification with the macro F-measure.
+    r"""Decide one class for each row: multi-class classification with the F-measure.
 
-    Maximises the mean over the classes of :math:`E[F_\beta]`, where F of a class compares the rows
-    that have it with the rows that are decided for it. Rows are independent of each other, and
-    each has exactly one class. Rows compete: the most probable class of each row, which maximises
-    accuracy, leaves rare classes with few rows or none.
+    Rows are independent of each other, and each has exactly one class. By default this maximises
+    the mean over the classes of :math:`E[F_\beta]`, where F of a class compares the rows that have
+    it with the rows that are decided for it. Rows compete: the most probable class of each row,
+    which maximises accuracy, leaves rare classes with few rows or none.
+
+    With ``average="micro"`` some classes count, and the others are a background: relations and
+    "no relation", intents and "none". F compares the rows of classes that count with the rows
+    that are decided for one; a hit is the same class.
 
     Parameters
     ----------
     proba : array-like or data frame of shape (n, C)
         The probability of each class, as from ``predict_proba``. Each row sums to 1.
+    average : {"macro", "weighted", "micro"}, default="macro"
+        The F-measure to maximise: the mean over classes, this mean weighted by the expected
+        number of rows of each class, or that of the rows of all classes in `labels` together.
+    labels : sequence, optional
+        With "micro", and only there: the classes that count, by their column, or the name of it if
+        `proba` is a data frame; not all of them.
     beta : float, default=1.0
         Recall is considered `beta` times as important as precision.
     zero_division : float, default=1.0
@@ -61,8 +76,8 @@ def from_classes(
         ``labels`` of shape (n,): the column of the class of each row, as 64-bit integers; for a
         data frame a series of column names with the same index. ``expected_f`` of shape (C,) is
         the expected F-measure of each class, for a data frame a series by column name. ``gap``
-        bounds how much larger the mean of ``expected_f`` could be: mostly less than 1e-3 for 1000
-        rows and more.
+        bounds how much larger the (weighted) mean of ``expected_f`` could be: mostly less than
+        1e-3 for 1000 rows and more. With "micro", ``expected_f`` is one number, and ``gap`` is 0.
 
     See Also
     --------
@@ -70,8 +85,14 @@ def from_classes(
 
     Notes
     -----
-    Row after row is given its best class until none can be improved, then the result is evaluated
-    exactly and bounded by weak duality. All rows of a batch are decided together.
+    "macro" and "weighted": row after row is given its best class until none can be improved, then
+    the result is evaluated exactly and bounded by weak duality. "micro" is exact: if k rows are
+    decided for their most probable class that counts, of probability :math:`p_i`, then
+
+    .. math:: E[F_\beta] = (1 + \beta^2) \sum_i p_i \, E\bigl[1 / (\beta^2 (1 + S_{-i}) + k)\bigr],
+
+    where :math:`S_{-i}` is the number of other rows with a class that counts. The other rows get
+    their most probable class of the background. All rows of a batch are decided together.
 
     Examples
     --------
@@ -84,8 +105,16 @@ def from_classes(
     array([0, 0, 1, 0, 1])
     >>> decision.expected_f.round(4), round(decision.gap, 4)
     (array([0.7259, 0.4409]), 0.0013)
+
+    Relations 1 and 2, and no relation, which is the most probable class of the last row:
+
+    >>> proba = [[0.1, 0.8, 0.1], [0.3, 0.1, 0.6], [0.55, 0.45, 0.0]]
+    >>> decision = fgfm.decision.from_classes(proba, average="micro", labels=[1, 2])
+    >>> decision.labels, round(decision.expected_f, 4)
+    (array([1, 2, 1]), 0.7059)
     """
     objective = Objective.checked(beta, zero_division, False, n_jobs)
+    check_choice(average, "average", ("macro", "weighted", "micro"))
     logits = check_flag(logits, "logits")
     if any_dask(proba) or hasattr(proba, "to_dask_array"):
         raise TypeError(
@@ -96,18 +125,87 @@ def from_classes(
     given = real_array(to_host(proba) if place else proba, "proba", ("row", "class"))
     values = _softmax(given, "proba") if logits else float_block(given)
     n, m = values.shape
-    found = maximise_classes(values, _sum_tolerance(given), objective) if values.size else None
-    if found is None:  # no rows, or a value or a sum is wrong: an error, or a rounding error
+    slack = _sum_tolerance(given)
+    names = list(proba.columns) if frame_library(proba) else range(m)
+    counted = counted_classes(labels, average, names, "proba")
+
+    def decide(values: Real, slack: float) -> Any:
+        if counted is not None:
+            return _maximise_micro(values, counted, objective)
+        return maximise_classes(values, slack, objective, average == "weighted")
+
+    # Only the kernel of macro reads whether values are probabilities that sum to 1.
+    found = decide(values, slack) if values.size and counted is None else None
+    if found is None:  # perhaps a value or a sum is wrong: an error, or a rounding error
         _check_classes(values, given, "proba")
         if n == 0:
-            found = np.zeros(0, np.int64), np.full(m, objective.zero_division), 0.0
+            empty = objective.zero_division
+            found = np.zeros(0, np.int64), np.full(m, empty) if counted is None else empty, 0.0
         else:
-            found = maximise_classes(np.clip(values, 0.0, 1.0), np.inf, objective)
-    assert found is not None
-    labels, expected_f, gap = found
+            found = decide(np.clip(values, 0.0, 1.0), np.inf)
+    classes, expected_f, gap = found
     if place:
-        return Decision(place.array(labels), place.array(expected_f, place.dtype), gap)
-    return Decision(*_as_series(labels, expected_f, proba), gap)
+        return Decision(place.array(classes), place.array(expected_f, place.dtype), gap)
+    return Decision(*_as_series(classes, expected_f, proba), gap)
+
+
+def counted_classes(labels: Any, average: str, classes: Any, owner: str) -> Integers | None:
+    """Return the positions of the classes that count for "micro"; None for other averages.
+
+    `classes` are all classes, in the order of columns, and `owner` is the argument that has them.
+    """
+    if average != "micro":
+        if labels is not None:
+            raise ValueError(
+                f"labels is given and average is {average!r}: the classes that count are those of "
+                "average='micro'"
+            )
+        return None
+    if labels is None:
+        raise ValueError(
+            "average is 'micro' and labels is None: it must list the classes that count; with all "
+            "classes the micro F-measure is the accuracy"
+        )
+    if isinstance(labels, str) or np.ndim(labels) != 1 or not len(labels):
+        raise ValueError(f"labels is {labels!r}: it must be a list of the classes that count")
+    number = {name: column for column, name in enumerate(classes)}
+    positions = []
+    for i, label in enumerate(labels):
+        column = number.get(label)
+        if column is None or column in positions:
+            known = ", ".join(map(repr, list(classes)[:5])) + ", ..." * (len(classes) > 5)
+            problem = "it is no class of" if column is None else "it is there already; classes of"
+            raise ValueError(f"labels[{i}] is {label!r}: {problem} {owner}: {known}")
+        positions.append(column)
+    if len(positions) == len(classes):
+        raise ValueError(
+            f"labels lists all {len(classes)} classes of {owner}: one or more must be left out, "
+            "for the rows that are decided for no class that counts"
+        )
+    return np.sort(positions)
+
+
+def _maximise_micro(
+    proba: Real, counted: Integers, objective: Objective
+) -> tuple[Integers, float, float]:
+    """Decide one class for each row by the micro F of some classes.
+
+    A row is a factor: its label is the most probable class that counts, and its cardinality is
+    whether it has any of them. Returns the classes (n,), the expected F, and the gap 0.
+    """
+    n, m = proba.shape
+    others = np.setdiff1d(np.arange(m), counted)
+    inside, outside = proba[:, counted], proba[:, others]
+    best = inside.argmax(axis=1)
+    d = np.stack([part.sum(axis=1, dtype=np.float64) for part in (outside, inside)], axis=1)
+    total = d.sum(axis=1, keepdims=True)  # 1 but for rounding
+    p = inside[np.arange(n), best] / total[:, 0]
+    ones = np.ones(n, dtype=np.int64)
+    layout = Layout(ones, ones, np.arange(n), n)
+    problem = OneRowOfFactors(p, (d / total).reshape(1, -1), layout, n, 1e-9)
+    chosen, expected_f = problem.decide_rows(objective)
+    classes = np.where(chosen[0] > 0, counted[best], others[outside.argmax(axis=1)])
+    return classes, float(expected_f[0]), 0.0
 
 
 def read_classes(proba: Any, name: str, logits: bool) -> Real:
@@ -157,22 +255,21 @@ def _softmax(logits: Real, name: str) -> Real:
     return values
 
 
-def _as_series(labels: Real, expected_f: Real, like: Any) -> tuple[Any, Any]:
+def _as_series(labels: Real, expected_f: Any, like: Any) -> tuple[Any, Any]:
     """Return classes and expectations as series of the library of a data frame, by name."""
-    library = frame_library(like)
+    library, several = frame_library(like), np.ndim(expected_f) > 0
     if library == "pandas":
         import pandas as pd
 
-        classes = like.columns.take(labels)
-        return (
-            pd.Series(classes.to_numpy(), index=like.index, name=like.columns.name),
-            pd.Series(expected_f, index=like.columns, name="expected_f"),
-        )
+        names = like.columns.take(labels).to_numpy()
+        if several:
+            expected_f = pd.Series(expected_f, index=like.columns, name="expected_f")
+        return pd.Series(names, index=like.index, name=like.columns.name), expected_f
     if library == "polars":
         import polars as pl
 
-        names = np.array(like.columns, dtype=object)
-        return pl.Series("class", names[labels].tolist(), dtype=pl.String), pl.Series(
-            "expected_f", expected_f
-        )
+        names = np.array(like.columns, dtype=object)[labels]
+        if several:
+            expected_f = pl.Series("expected_f", expected_f)
+        return pl.Series("class", names.tolist(), dtype=pl.String), expected_f
     return labels, expected_f

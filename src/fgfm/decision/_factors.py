@@ -14,7 +14,7 @@ from fgfm._utils.blocks import float_block, run_blocks
 from fgfm._utils.validation import (
     check_cardinality_matrix,
     check_distributions,
-    check_factors,
+    check_partition,
     check_parts,
     check_probabilities,
     clip_probabilities,
@@ -87,7 +87,8 @@ class Factors(DenseProblem):
     def read(cls, *arrays: Any, n_factors: int, factors: Any) -> Problem:
         """Return the problem of the P of each factor, followed by their distributions, if any."""
         parts = check_parts(arrays[:n_factors], allow_sparse=True)
-        members = check_factors(factors, [P.shape[1] for P in parts])
+        sizes = [P.shape[1] for P in parts]
+        members = check_partition(factors, sum(sizes), sizes=sizes)
         distributions = check_distributions(arrays[n_factors:] or None, parts)
         names = [f"Ps[{f}]" for f in range(n_factors)]
         if any(map(sparse.issparse, parts)):

@@ -12,10 +12,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from fgfm._utils.label_table import split_missing
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.progress import current_callback, report_progress
 from fgfm._utils.rows import take_rows
-from fgfm._utils.validation import real_array
 from fgfm.classifier import FClassifier
 from fgfm.evaluation._scores import AVERAGES, Evaluation, HeldOut, score
 from fgfm.metrics import f_measure
@@ -90,7 +90,7 @@ def evaluate(
     check_same_index(X_test=X_test, Y_test=Y_test)
     check_same_names(column_names(Y_test), column_names(Y), "Y_test", "Y")
     classifier = _final_classifier(model)
-    labels, scored = _split_missing(Y, "Y")
+    labels, scored = _scored_rows(Y)
     if X_test is not None:
         fitted = _fit(model, X, Y, 0, 1, progress)
         return evaluate_fitted(fitted, X_test, Y_test, random_state=random_state)
@@ -155,7 +155,7 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
     check_same_index(X=X, Y=Y)
     names = getattr(classifier.decider_, "label_names_in_", None)
     check_same_names(column_names(Y), names, "Y", "fit")
-    labels, scored = _split_missing(Y, "Y")
+    labels, scored = _scored_rows(Y)
     if len(scored) < 2:
         raise ValueError(f"len(Y) is {len(scored)}: an evaluation needs at least 2 rows")
     sets, proba, expected_f = _decide(model, take_rows(X, scored))
@@ -190,16 +190,16 @@ def _final_classifier(model: Any) -> FClassifier:
     return last
 
 
-def _split_missing(Y: Any, name: str) -> tuple[Labels, Integers]:
-    """Return labels as booleans, and the rows without NaN or -1, labels not observed."""
-    values = real_array(Y, name, ("row", "label"))
-    missing = (values == -1) | (values != values)  # NaN
-    complete = np.flatnonzero(~missing.any(axis=1))
-    if len(values) and not len(complete):
+def _scored_rows(Y: Any) -> tuple[Labels, Integers]:
+    """Return labels as booleans, and the rows in which all were observed."""
+    complete, observed = split_missing(Y, "Y")
+    values = np.asarray(complete) > 0
+    scored = np.flatnonzero(np.ones(len(values)) if observed is None else observed.all(axis=1))
+    if len(values) and not len(scored):
         raise ValueError(
-            f"{name} has no row in which all labels were observed: only such rows can be scored"
+            "Y has no row in which all labels were observed: only such rows can be scored"
         )
-    return values > 0, complete
+    return values, scored
 
 
 def _decide(model: Any, X: Any) -> tuple[dict[str, Labels], Floats, Floats]:

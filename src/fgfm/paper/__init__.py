@@ -8,9 +8,8 @@ package, or with both; `format_tables` and `write_report` show the results.
 from __future__ import annotations
 
 from fgfm.paper._experiment import PaperResults, reproduce
-from fgfm.paper._figure import write_report
 from fgfm.paper._networks import STRUCTURES, LabelNetwork, paper_data, random_network
-from fgfm.paper._tables import format_tables
+from fgfm.paper._report import format_tables, write_report
 
 __all__ = [
     "STRUCTURES",

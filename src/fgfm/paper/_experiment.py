@@ -1,23 +1,22 @@
 """Run the synthetic experiment of Gasse and Aussem (2016).
 
 Four structures of label factors, seven sizes of the training set, 100 random distributions of
-each structure, 5000 test rows. Results are stored network by network, so that a run that was
+each structure, 5000 test rows. The results of each network are a file, so that a run that was
 stopped continues where it ended.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.parallel import delayed
@@ -34,10 +33,7 @@ from fgfm.paper._networks import STRUCTURES, LabelNetwork, factor_sizes_of, mean
 from fgfm.paper._summary import Record, Summary, summarise
 from fgfm.ridge import RidgeLogistic
 
-__all__ = ["METHODS", "SIZES", "PaperResults", "PaperRun", "find_factors", "reproduce"]
-
 Factor = tuple[int, ...]
-Key = tuple[str, int, int, str, str]  # structure, size, repetition, learner, method
 Progress = Callable[[int, int], object]  # called with the finished and with all networks
 
 METHODS = ("gfm", "true", "ilf", "independent", "threshold", "bayes")
@@ -45,7 +41,6 @@ SIZES = (50, 100, 200, 500, 1000, 2000, 5000)
 _ESTIMATES = ("published", "ours")
 _ALPHA = 0.01  # level of the paper's tests, not corrected for their number
 _DEGREE = 4  # of the products of features: every label has four features as parents
-_PARSERS = (str, int, int, str, str, float, float, str)  # of the fields of a record
 
 
 class PaperRun(NamedTuple):
@@ -86,19 +81,22 @@ class Task(NamedTuple):
 
     structure: Factor  # sizes of the label factors
     repetition: int  # number of the network, from 1
-    keys: tuple[Key, ...]
+    fits: tuple[tuple[int, str, bool], ...]  # training rows, learner, on products of features
+    methods: tuple[str, ...]
+    estimator: Any  # the base learner, None for that of the paper
     settings: Settings
 
 
 def reproduce(
     out: str | os.PathLike[str],
     *,
+    estimator: Any = None,
     estimates: str = "published",
     reps: int = 100,
     sizes: Sequence[int] = SIZES,
     structures: Sequence[Any] = tuple(STRUCTURES),
     methods: Sequence[str] = METHODS,
-    interactions: str = "largest",
+    interactions: str | None = None,
     beta: float = 1.0,
     seed: int = 0,
     n_test: int = 5000,
@@ -107,21 +105,24 @@ def reproduce(
 ) -> PaperResults:
     """Run the synthetic experiment of Gasse and Aussem (2016).
 
-    Results are stored in the output folder as they are computed, and stored results are not
-    computed again: a run that was stopped continues where it ended, and a larger run extends a
-    smaller one.
+    The results of a network are stored in the output folder when they are complete, and are not
+    computed again by a call with the same arguments: a run that was stopped continues where it
+    ended, and a run with more repetitions extends one with fewer.
 
     Parameters
     ----------
     out : str or path-like
-        Output folder, created if necessary. The results of each kind of estimates are in its
-        subfolder ``published`` or ``ours``: ``results.csv`` grows network by network,
-        ``settings.json`` records what the results depend on.
+        Output folder, created if necessary. It has a file for each network, by a hash of the
+        arguments, in ``published/networks`` or ``ours/networks``.
+    estimator : scikit-learn classifier, optional
+        The base learner, with ``predict_proba``, for two and more classes. By default that of the
+        paper, `fgfm.ridge.RidgeLogistic`.
     estimates : {"published", "ours", "both"}, default="published"
         How probabilities are estimated. "published": as in the authors' scripts: P need not be
         coherent, intercepts are penalised, multinomial models have a reference class, and
         learned factors come from half of the tests. "ours": the estimates of this package, with
         coherent P, free intercepts and connected components. "both" runs one after the other.
+        Intercepts and reference classes are those of the paper's base learner only.
     reps : int, default=100
         Number of random distributions of each structure.
     sizes : sequence of int, default=(50, 100, 200, 500, 1000, 2000, 5000)
@@ -133,10 +134,10 @@ def reproduce(
         factors that ILF-Compo learns), "independent" (F-GFM with one factor per label),
         "threshold" (labels with a probability above 0.5) and "bayes" (the optimal decision from
         the true distribution); all by default.
-    interactions : {"largest", "all", "none"}, default="largest"
-        Sizes for which a second base learner is run: logistic regression with all products of up
-        to four features, which can represent the true distribution. The paper's base learner is
-        linear in the features.
+    interactions : {"largest", "all", "none"}, optional
+        Sizes for which the base learner is also fitted to all products of up to four features,
+        with which a linear one can represent the true distribution. By default "largest" for the
+        base learner of the paper, which is linear, and "none" for another.
     beta : float, default=1.0
         The beta of the F-measure that is maximised and scored.
     seed : int, default=0
@@ -165,7 +166,16 @@ def reproduce(
     8
     """
     check_choice(estimates, "estimates", (*_ESTIMATES, "both"))
-    check_choice(interactions, "interactions", ("largest", "all", "none"))
+    check_choice(interactions, "interactions", (None, "largest", "all", "none"))
+    if interactions is None:
+        interactions = "largest" if estimator is None else "none"
+    if isinstance(estimator, type) or not (
+        estimator is None or (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba"))
+    ):
+        raise TypeError(
+            f"estimator is {estimator!r}: it must be a scikit-learn classifier (an instance) with "
+            "the methods fit and predict_proba"
+        )
     seed, beta = check_count(seed, "seed", 0), check_beta(beta)
     n_test, reps = check_count(n_test, "n_test", 1), check_count(reps, "reps", 1)
     factor_sizes = [factor_sizes_of(s, f"structures[{k}]") for k, s in enumerate(structures)]
@@ -178,189 +188,125 @@ def reproduce(
     n_threads(n_jobs)  # raises if n_jobs is invalid
     for structure in factor_sizes:
         paper_data(structure, 1, 1, n_test=1)  # raises if the probability tables are too large
-    models = [(n, "linear") for n in training]
-    if interactions != "none":
-        second = training if interactions == "all" else training[-1:]
-        models = sorted(models + [(n, "interactions") for n in second], key=lambda one: one[0])
-    networks = {
-        (structure, repetition): [
-            ("+".join(map(str, structure)), n, repetition, learner, method)
-            for n, learner in models
-            for method in dict.fromkeys(methods)
-        ]
-        for repetition in range(1, reps + 1)
-        for structure in factor_sizes
-    }
-    folder = Path(out)
-    runs = {}
+    linear, products = "linear", "interactions"
+    if estimator is not None:
+        linear = type(estimator).__name__
+        products = f"{linear}, products"
+    fits = [(n, linear, False) for n in training]
+    second = {"all": training, "largest": training[-1:], "none": []}[interactions]
+    fits = sorted([*fits, *((n, products, True) for n in second)], key=lambda fit: fit[0])
+    folder, tasks = Path(out), {}
     for kind in _ESTIMATES if estimates == "both" else (estimates,):
         settings = Settings(seed, beta, n_test, kind)
-        runs[kind] = _Run(folder / kind, settings, networks)
-    total, finished = sum(len(run.tasks) for run in runs.values()), 0
-    if progress is not None:
-        progress(0, total)
-    for run in runs.values():
-        for _ in run.compute(n_jobs):
-            finished += 1
-            if progress is not None:
-                progress(finished, total)
-    return PaperResults({kind: run.results(reps) for kind, run in runs.items()}, folder)
+        tasks[kind] = [
+            Task(structure, k, tuple(fits), tuple(dict.fromkeys(methods)), estimator, settings)
+            for k in range(1, reps + 1)
+            for structure in factor_sizes
+        ]
+        (folder / kind / "networks").mkdir(parents=True, exist_ok=True)
+    paths = {kind: [_path(folder / kind, task) for task in tasks[kind]] for kind in tasks}
+    _compute_missing(
+        [
+            (path, task)
+            for kind in tasks
+            for path, task in zip(paths[kind], tasks[kind], strict=True)
+            if not path.exists()
+        ],
+        n_jobs,
+        progress or (lambda finished, total: None),
+    )
+    runs = {}
+    for kind in tasks:
+        records = [record for path in paths[kind] for record in _read(path)]
+        runs[kind] = PaperRun(records, summarise(records, tasks[kind][0].settings._asdict(), reps))
+    return PaperResults(runs, folder)
 
 
-class _Run:
-    """The results of one kind of estimates, and the file in which they are stored."""
-
-    def __init__(
-        self, folder: Path, settings: Settings, networks: dict[tuple[Factor, int], list[Key]]
-    ) -> None:
-        self.settings = settings
-        self.path = folder / "results.csv"
-        self.keys = [key for keys in networks.values() for key in keys]
-        folder.mkdir(parents=True, exist_ok=True)
-        self.stored = _read_results(self.path)
-        _check_settings(folder / "settings.json", settings, bool(self.stored))
-        self.tasks = []
-        for (structure, repetition), keys in networks.items():
-            missing = tuple(key for key in keys if key not in self.stored)
-            if missing:
-                self.tasks.append(Task(structure, repetition, missing, settings))
-
-    def compute(self, n_jobs: int | None) -> Iterable[None]:
-        """Compute and store what is missing; yield after every network."""
-        if not self.tasks:
-            return
-        self._rewrite()  # without an incomplete last line
-        try:
-            for records in run_jobs(map(delayed(run_network), self.tasks), n_jobs, ordered=False):
-                with self.path.open("a", encoding="utf-8", newline="") as file:
-                    file.write(_format(records))
-                self.stored.update((record[:5], record) for record in records)
-                yield
-        except BrokenExecutor as error:
-            raise ChildProcessError(
-                "a worker process was killed, perhaps because memory ran out; finished results "
-                "are kept, and the same call continues from there"
-            ) from error
-        self._rewrite()
-
-    def _rewrite(self) -> None:
-        """Write all results in the order of their keys: the same results give the same bytes."""
-        text = ",".join(Record._fields) + "\n" + _format(r for _, r in sorted(self.stored.items()))
-        with atomic_file(self.path) as file:
-            file.write(text.encode())
-
-    def results(self, reps: int) -> PaperRun:
-        """Return the records of the run, and their summary."""
-        records = [self.stored[key] for key in self.keys]
-        return PaperRun(records, summarise(records, self.settings._asdict() | {"reps": reps}))
+def _path(folder: Path, task: Task) -> Path:
+    """Return the file of the results of a task, which has a hash of all that they depend on."""
+    digest = joblib.hash((task, version("fgfm")))[:16]
+    name = f"{'+'.join(map(str, task.structure))[:60]}_{task.repetition}_{digest}.json"
+    return folder / "networks" / name
 
 
-def _format(records: Iterable[Record]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(records)  # floats keep all their digits
-    return text.getvalue()
-
-
-def _read_results(path: Path) -> dict[Key, Record]:
-    """Read stored results, without an incomplete last line that a killed program left."""
-    if not path.exists():
-        return {}
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
-    head = ",".join(Record._fields)
-    if lines[:1] != [head]:
-        raise ValueError(f"{path} is not a results file: its first line must be {head!r}")
-    stored: dict[Key, Record] = {}
-    for number, fields in enumerate(csv.reader(lines[1:]), start=2):
-        try:
-            record = Record(*(parse(v) for parse, v in zip(_PARSERS, fields, strict=True)))
-        except ValueError:
-            record = None
-        if record is None or not (0.0 <= record.f <= 1.0 and 0.0 <= record.f_exact <= 1.0):
-            raise ValueError(
-                f"{path}, line {number} is not a row of results: {','.join(fields)!r}"
-            ) from None
-        stored[record[:5]] = record
-    return stored
-
-
-def _check_settings(path: Path, settings: Settings, required: bool) -> None:
-    """Store the settings of the results, or raise if other settings are stored."""
-    own = settings._asdict() | {"fgfm": version("fgfm")}
-    if not path.exists():
-        if required:
-            raise ValueError(
-                f"{path} is missing: the settings of the results beside it are unknown. Choose "
-                "another folder"
-            )
-        with atomic_file(path) as file:
-            file.write((json.dumps(own, indent=2) + "\n").encode())
-        return
+def _read(path: Path) -> list[Record]:
     try:
-        stored = dict(json.loads(path.read_text(encoding="utf-8")))
+        return [Record(*fields) for fields in json.loads(path.read_text(encoding="utf-8"))]
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{path} is damaged: it must have the settings of a run") from error
-    changed = [
-        f"{name} = {stored.get(name)!r}, not {own.get(name)!r}"
-        for name in sorted(own.keys() | stored.keys())
-        if own.get(name) != stored.get(name)
-    ]
-    if changed:
-        raise ValueError(
-            f"{os.fspath(path.parent)} contains results of another run: {', '.join(changed)}. "
-            "Choose another folder"
-        )
+        raise ValueError(f"{path} is not a file of results: {error}; remove it") from error
+
+
+def _compute_missing(
+    todo: list[tuple[Path, Task]], n_jobs: int | None, progress: Progress
+) -> None:
+    """Compute the results of networks, and store those of each when they come."""
+    progress(0, len(todo))
+    jobs = (delayed(_compute)(path, task) for path, task in todo)
+    try:
+        for finished, (path, records) in enumerate(run_jobs(jobs, n_jobs, ordered=False), 1):
+            with atomic_file(path) as file:  # floats keep all their digits
+                file.write(json.dumps(records, indent=0).encode())
+            progress(finished, len(todo))
+    except BrokenExecutor as error:
+        raise ChildProcessError(
+            "a worker process was killed, perhaps because memory ran out; finished results are "
+            "kept, and the same call continues from there"
+        ) from error
+
+
+def _compute(path: Path, task: Task) -> tuple[Path, list[Record]]:
+    with threadpool_limits(1):  # the processes use all cores already
+        return path, run_network(*task)
 
 
 # One network
 
 
-def run_network(task: Task) -> list[Record]:
-    """Fit all methods to the data sets of a network, and score their decisions."""
-    with threadpool_limits(1):  # the processes use all cores already
-        return _run_network(*task)
-
-
-def _run_network(
-    structure: Factor, repetition: int, keys: tuple[Key, ...], settings: Settings
+def run_network(
+    structure: Factor,
+    repetition: int,
+    fits: Sequence[tuple[int, str, bool]],
+    methods: Sequence[str],
+    estimator: Any,
+    settings: Settings,
 ) -> list[Record]:
+    """Fit all methods to the data sets of a network, and score their decisions."""
     seed, beta, n_test, estimates = settings
-    largest = max(n for _, n, *_ in keys)
+    largest = max(n for n, *_ in fits)
     network, train, test = paper_data(structure, repetition, largest, n_test=n_test, seed=seed)
     # Features are binary and few: decide once for each of the 2^p inputs that can occur.
     inputs, proba = network.inputs()  # (2^p, p), (2^p,)
-    index = test.X.astype(np.int64) @ (1 << np.arange(network.n_features))  # (n_test,)
-    decided: list[npt.NDArray[np.int8]] = []
-    partitions: list[list[Factor]] = []
     best = network.decide(inputs, beta=beta).labels
-    for n, group in itertools.groupby(keys, key=lambda key: key[1]):
+    decided: list[npt.NDArray[np.int8]] = []
+    of_record: list[tuple[int, str, str, list[Factor]]] = []
+    for n, same_rows in itertools.groupby(fits, key=lambda fit: fit[0]):
         X, Y = train.X[:n], train.Y[:n]  # a sample begins with the smaller ones
         state = np.random.SeedSequence([seed, repetition, n, *structure]).generate_state(1)[0]
-        wanted = list(group)
-        of_method = {
-            method: _factors(method, network, X, Y, estimates)
-            for method in dict.fromkeys(key[4] for key in wanted)
-        }
-        for learner in dict.fromkeys(key[3] for key in wanted):
-            methods = [key[4] for key in wanted if key[3] == learner]
+        factors = {method: _factors(method, network, X, Y, estimates) for method in methods}
+        for _, learner, products in same_rows:
             labels = _decide(
-                {method: of_method[method] for method in methods if method != "bayes"},
-                _features(X, learner),
+                {method: factors[method] for method in methods if method != "bayes"},
+                estimator,
+                _features(X, products),
                 Y,
-                _features(inputs, learner),
+                _features(inputs, products),
                 settings,
                 int(state >> 1),  # the same folds for all methods
             )
             decided += [best if method == "bayes" else labels[method] for method in methods]
-            partitions += [of_method[method] for method in methods]
+            of_record += [(n, learner, method, factors[method]) for method in methods]
     # F of all decisions on the test rows, and its expectation under the true distribution
-    h, at = np.concatenate(decided), np.tile(np.arange(len(inputs)), len(keys))
-    P = _frequencies(test.Y, index, len(inputs))
-    f = mean_f(P.P, P.d_0, at, h.astype(np.float64), beta**2, 1.0).reshape(len(keys), -1)
-    exact = network.expected_f(inputs[at], h, beta=beta).reshape(len(keys), -1)
+    h, at = np.concatenate(decided), np.tile(np.arange(len(inputs)), len(decided))
+    P, d_0 = _frequencies(test.Y, test.X, len(inputs))
+    f = mean_f(P, d_0, at, h.astype(np.float64), beta).reshape(len(decided), -1)
+    exact = network.expected_f(inputs[at], h, beta=beta).reshape(len(decided), -1)
     # row by row, so that the last bits do not depend on the number of rows
-    means = f.sum(axis=1), (exact * proba).sum(axis=1)
-    scores = zip(keys, *means, partitions, strict=True)
-    return [Record(*key, float(f), float(e), _name(factors)) for key, f, e, factors in scores]
+    means = f.sum(axis=1).tolist(), (exact * proba).sum(axis=1).tolist()
+    name = "+".join(map(str, structure))
+    return [
+        Record(name, n, repetition, learner, method, f_test, f_exact, _name(parts))
+        for (n, learner, method, parts), f_test, f_exact in zip(of_record, *means, strict=True)
+    ]
 
 
 def _factors(method: str, network: LabelNetwork, X: Any, Y: Any, estimates: str) -> list[Factor]:
@@ -384,17 +330,18 @@ def find_factors(X: Any, Y: Any, estimates: str = "published") -> list[npt.NDArr
     return factors
 
 
-def _features(X: Any, learner: str) -> npt.NDArray[np.float64]:
-    """Return the features of a base learner: X, or also the products of up to four columns."""
+def _features(X: Any, products: bool) -> npt.NDArray[np.float64]:
+    """Return the features of a base learner: X, or all products of up to four columns."""
     p = X.shape[1]
-    if learner == "linear":
+    if not products:
         return np.asarray(X, dtype=np.float64)
-    products = [c for k in range(1, _DEGREE + 1) for c in itertools.combinations(range(p), k)]
-    return np.stack([X[:, list(c)].prod(axis=1) for c in products], axis=1).astype(np.float64)
+    chosen = [c for k in range(1, _DEGREE + 1) for c in itertools.combinations(range(p), k)]
+    return np.stack([X[:, list(c)].prod(axis=1) for c in chosen], axis=1).astype(np.float64)
 
 
 def _decide(
     factors_of: dict[str, list[Factor]],
+    estimator: Any,
     X: Any,
     Y: Any,
     inputs: Any,
@@ -406,46 +353,42 @@ def _decide(
     distinct = list(dict.fromkeys(itertools.chain.from_iterable(factors_of.values())))
     if not distinct:
         return {}
+    if estimator is None:
+        estimator = RidgeLogistic(penalize_intercept=published, reference_class=published)
     models = fit_factor_models(
-        RidgeLogistic(penalize_intercept=published, reference_class=published),
-        X,
-        Y,
-        distinct,
-        coherent=not published,
-        random_state=random_state,
+        estimator, X, Y, distinct, coherent=not published, random_state=random_state
     )
     estimates = dict(zip(distinct, models.estimate(inputs), strict=True))
+    of_partition: dict[tuple[Factor, ...], Any] = {}
     decisions: dict[str, npt.NDArray[np.int8]] = {}
     for method, factors in factors_of.items():
-        same = [m for m in decisions if m != "threshold" and factors_of[m] == factors]
         if method == "threshold":
             p = np.hstack([estimates[factor].P[:, 0] for factor in factors])
             decisions[method] = (p > 0.5).astype(np.int8)
-        elif same:
-            decisions[method] = decisions[same[0]]
-        else:
+            continue
+        partition = tuple(factors)
+        if partition not in of_partition:
             Ps, ds = zip(*(estimates[factor] for factor in factors), strict=True)
             decision = from_factors(Ps, factors, distributions=ds, beta=settings.beta)
-            decisions[method] = decision.labels
+            of_partition[partition] = decision.labels
+        decisions[method] = of_partition[partition]
     return decisions
 
 
-class Frequencies(NamedTuple):
-    """Shares of test rows by input, as probabilities of input and label set together."""
+def _frequencies(
+    Y: Any, X: Any, n_inputs: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the shares of rows by input, as probabilities of input and label set together.
 
-    P: npt.NDArray[np.float64]  # (inputs, m, m): with label i, among s labels
-    d_0: npt.NDArray[np.float64]  # (inputs,): without a label
-
-
-def _frequencies(Y: Any, index: npt.NDArray[np.int64], n_inputs: int) -> Frequencies:
-    """Return the shares of rows with labels Y (n, m); `index` (n,) are their inputs."""
+    P (inputs, m, m) has those of label i among s labels, d_0 (inputs,) those of no label.
+    """
     n, m = Y.shape
+    index = X.astype(np.int64) @ (1 << np.arange(X.shape[1]))  # (n,)
     cell = index * (m + 1) + Y.sum(axis=1)
     P = [np.bincount(cell, weights=y, minlength=n_inputs * (m + 1)) / n for y in Y.T]
     number = np.bincount(cell, minlength=n_inputs * (m + 1)).reshape(n_inputs, m + 1)
-    return Frequencies(
-        np.stack(P, axis=1).reshape(n_inputs, m + 1, m)[:, 1:].transpose(0, 2, 1), number[:, 0] / n
-    )
+    by_size = np.stack(P, axis=1).reshape(n_inputs, m + 1, m)
+    return by_size[:, 1:].transpose(0, 2, 1), number[:, 0] / n
 
 
 def _name(factors: Sequence[Factor]) -> str:

@@ -23,15 +23,12 @@ from fgfm._utils.validation import (
     check_beta,
     check_count,
     check_same_rows,
-    check_zero_division,
     clip_probabilities,
     label_sets,
     real_array,
 )
 from fgfm.cardinality import merge_factors, of_joint
 from fgfm.decision import Decision, from_factors
-
-__all__ = ["STRUCTURES", "LabelNetwork", "PaperData", "Sample", "paper_data", "random_network"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -261,10 +258,10 @@ class LabelNetwork:
         state = self._states(self._features(X))
         return [P[state] for P in self._exact_P]
 
-    def decide(
-        self, X: Any, *, beta: float = 1.0, zero_division: float = 1.0, nonempty: bool = False
-    ) -> Decision:
+    def decide(self, X: Any, *, beta: float = 1.0) -> Decision:
         """Compute the F-optimal decisions under this distribution.
+
+        An empty decision for an empty true set counts as 1.
 
         Parameters
         ----------
@@ -272,10 +269,6 @@ class LabelNetwork:
             Features.
         beta : float, default=1.0
             Weight of recall relative to precision.
-        zero_division : float, default=1.0
-            Value of an empty decision if the true set is empty.
-        nonempty : bool, default=False
-            Condition on the true set not being empty.
 
         Returns
         -------
@@ -283,18 +276,11 @@ class LabelNetwork:
             ``labels`` (n, m) and ``expected_f`` (n,).
         """
         state, at = np.unique(self._states(self._features(X)), return_inverse=True)
-        decision = from_factors(
-            [P[state] for P in self._exact_P],
-            [factor.tolist() for factor in self.factors],
-            beta=beta,
-            zero_division=zero_division,
-            nonempty=nonempty,
-        )
+        Ps, factors = [P[state] for P in self._exact_P], [f.tolist() for f in self.factors]
+        decision = from_factors(Ps, factors, beta=beta)
         return Decision(decision.labels[at], decision.expected_f[at])
 
-    def expected_f(
-        self, X: Any, labels: Any, *, beta: float = 1.0, zero_division: float = 1.0
-    ) -> Floats:
+    def expected_f(self, X: Any, labels: Any, *, beta: float = 1.0) -> Floats:
         r"""Compute the expected F-measure of decisions, :math:`E[F_\beta(y, h) \mid x]`.
 
         Parameters
@@ -305,16 +291,13 @@ class LabelNetwork:
             The decisions h, 0 or 1.
         beta : float, default=1.0
             Weight of recall relative to precision.
-        zero_division : float, default=1.0
-            Value of an empty decision if the true set is empty.
 
         Returns
         -------
         ndarray of shape (n,)
             The exact expectation for each row.
         """
-        squared = check_beta(beta) ** 2
-        empty_value = check_zero_division(zero_division)
+        beta = check_beta(beta)
         h = label_sets(labels, "labels")
         h = (h.toarray() if hasattr(h, "toarray") else h).astype(np.float64)  # (n, m)
         state, at = np.unique(self._states(self._features(X)), return_inverse=True)
@@ -324,17 +307,15 @@ class LabelNetwork:
                 f"labels has {h.shape[1]} columns: the network has {self.n_labels} labels"
             )
         merged = merge_factors([P[state] for P in self._exact_P], self.factors)
-        return mean_f(merged.P, merged.d[:, 0], at, h, squared, empty_value)
+        return mean_f(merged.P, merged.d[:, 0], at, h, beta)
 
-    def bayes_f(self, *, beta: float = 1.0, zero_division: float = 1.0) -> float:
+    def bayes_f(self, *, beta: float = 1.0) -> float:
         """Compute the largest expected F-measure of any decision rule.
 
         Parameters
         ----------
         beta : float, default=1.0
             Weight of recall relative to precision.
-        zero_division : float, default=1.0
-            Value of an empty decision if the true set is empty.
 
         Returns
         -------
@@ -345,7 +326,7 @@ class LabelNetwork:
         X[:, : self.n_parents] = _all_bits(self.n_parents)
         p = self.feature_probability[: self.n_parents]
         proba = np.where(X[:, : self.n_parents] == 1, p, 1.0 - p).prod(axis=1)
-        return float(proba @ self.decide(X, beta=beta, zero_division=zero_division).expected_f)
+        return float(proba @ self.decide(X, beta=beta).expected_f)
 
     def _features(self, X: Any) -> Bits:
         X = label_sets(X, "X", ("row", "feature"))
@@ -382,13 +363,11 @@ class LabelNetwork:
         return [of_joint(j.labelsets, j.proba) for j in self._joints]
 
 
-def mean_f(
-    P: Floats, d_0: Floats, at: Integers, h: Floats, squared_beta: float, empty_value: float
-) -> Floats:
+def mean_f(P: Floats, d_0: Floats, at: Integers, h: Floats, beta: float) -> Floats:
     """Return the expected F-measure of label sets h (n, m) under P[at] and d_0[at]."""
-    s = np.arange(1, P.shape[2] + 1)
+    s, squared_beta = np.arange(1, P.shape[2] + 1), beta**2
     k = h.sum(axis=1).astype(np.int64)  # (n,)
-    value: Floats = empty_value * d_0[at]
+    value: Floats = d_0[at]  # of empty sets
     for size in np.unique(k[k > 0]):
         # E[F] is the sum over i in h of Delta_ik = sum_s (1 + beta^2) p_is / (beta^2 s + k)
         delta = P @ ((1.0 + squared_beta) / (squared_beta * s + size))  # (states, m)
@@ -515,15 +494,12 @@ def factor_sizes_of(structure: Any, name: str = "structure") -> tuple[int, ...]:
 
 def _check_sizes(sizes: Any, name: str = "factor_sizes") -> tuple[int, ...]:
     try:
-        found = tuple(sizes)
+        given = tuple(sizes)
     except TypeError:
         raise TypeError(f"{name} is {sizes!r}: it must be a sequence of integers") from None
-    if not found:
+    if not given:
         raise ValueError(f"{name} is empty: there must be at least one factor")
-    for f, size in enumerate(found):
-        if not isinstance(size, numbers.Integral) or isinstance(size, bool) or size < 1:
-            raise ValueError(f"{name}[{f}] is {size!r}: it must be an integer, 1 or more")
-    return tuple(int(size) for size in found)
+    return tuple(check_count(size, f"{name}[{f}]", 1) for f, size in enumerate(given))
 
 
 def _check_bits(n_parents: int, sizes: tuple[int, ...]) -> None:
@@ -538,7 +514,3 @@ def _check_bits(n_parents: int, sizes: tuple[int, ...]) -> None:
 def _all_bits(n: int) -> Bits:
     """Return all vectors of n bits, (2^n, n); the first column is the lowest bit."""
     return ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.int8)
-
-
-def __dir__() -> list[str]:
-    return __all__

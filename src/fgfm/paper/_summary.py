@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -116,157 +117,102 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-class Values:
-    """A number of each record, as arrays over repetitions."""
-
-    def __init__(self, records: Iterable[Record], value: Callable[[Record], float]) -> None:
-        cells: dict[Any, dict[int, float]] = defaultdict(dict)
-        for r in records:
-            cells[r.structure, r.n, r.learner, r.method][r.repetition] = value(r)
-        self.cells: dict[tuple[str, int, str, str], Floats] = {
-            key: np.array([by_repetition[k] for k in sorted(by_repetition)])
-            for key, by_repetition in cells.items()
-        }
-        self.structures = list(dict.fromkeys(key[0] for key in cells))
-        self.sizes = sorted({key[1] for key in cells})
-        self.learners = list(dict.fromkeys(key[2] for key in cells))
-        self.methods = list(dict.fromkeys(key[3] for key in cells))
-
-    def get(self, structure: str, n: int, learner: str, method: str) -> Floats | None:
-        """Return the values of a method in a cell, or None if it was not run."""
-        return self.cells.get((structure, n, learner, method))
+Cell = tuple[str, int, str, str]  # structure, training rows, learner, method
 
 
-def summarise(records: Sequence[Record], settings: dict[str, Any]) -> Summary:
-    """Summarise the records of a run."""
-    f = Values(records, lambda r: r.f)
-    differences = [d for pair in _PAIRS for d in _method_differences(f, *pair)]
-    rises = _size_differences(f)
-    described = settings | {
-        "structures": f.structures,
-        "sizes": f.sizes,
-        "learners": f.learners,
-        "methods": f.methods,
-    }
+def summarise(records: Sequence[Record], settings: dict[str, Any], reps: int) -> Summary:
+    """Summarise the records of a run, which are sorted by repetition."""
+    values: dict[Cell, list[tuple[float, float]]] = defaultdict(list)
+    for r in records:
+        values[r.structure, r.n, r.learner, r.method].append((r.f, r.f_exact))
+    structures, _, learners, methods = (
+        list(dict.fromkeys(part)) for part in zip(*values, strict=True)
+    )
+    sizes = sorted({n for _, n, _, _ in values})
+    order = itertools.product(learners, structures, sizes, methods)
+    cells = [(s, n, learner, k) for learner, s, n, k in order if (s, n, learner, k) in values]
+    f, exact = ({cell: np.array(values[cell])[:, i] for cell in cells} for i in (0, 1))
+    by_method = [
+        (cell[:3], pair, f[*cell[:3], pair[0]] - f[*cell[:3], pair[1]])
+        for pair in _PAIRS
+        for cell in cells
+        if cell[3] == pair[0] and (*cell[:3], pair[1]) in f
+    ]
+    steps = list(itertools.pairwise(sizes))
+    if len(sizes) > 2:
+        steps.append((sizes[0], sizes[-1]))
+    by_size = [
+        ((s, n, learner), (method, f"n = {smaller}"), f[s, n, learner, method] - before)
+        for learner, s, method in itertools.product(learners, structures, PAPER_METHODS)
+        for smaller, n in steps
+        if (before := f.get((s, smaller, learner, method))) is not None
+        and (s, n, learner, method) in f
+    ]
+    # Holm's correction is over all cells of a comparison, or all sizes, with the same learner
+    differences = _test_families(by_method, lambda cell, pair: (pair, cell[2]))
+    rises = _test_families(by_size, lambda cell, pair: cell[2])
     return Summary(
-        described,
-        _means(f, Values(records, lambda r: r.f_exact)),
+        settings
+        | {"reps": reps, "structures": structures, "sizes": sizes}
+        | {"learners": learners, "methods": methods},
+        _means(f, exact),
         differences,
         rises,
-        _factor_scores(records),
-        find(f, differences, rises, judge=settings["estimates"] == "published"),
+        _factor_scores([r for r in records if (r.learner, r.method) == (learners[0], "ilf")]),
+        _findings(f, differences, rises, learners[0], judge=settings["estimates"] == "published"),
     )
 
 
-def _means(f: Values, exact: Values) -> list[Mean]:
-    keys = [
-        (structure, n, learner, method)
-        for learner in f.learners
-        for structure in f.structures
-        for n in f.sizes
-        for method in f.methods
-        if (structure, n, learner, method) in f.cells
-    ]
-    means: list[Mean] = []
-    for structure, n, learner, method in keys:
-        values = f.cells[structure, n, learner, method]
-        exact_values = exact.cells[structure, n, learner, method]
-        optimum = exact.get(structure, n, learner, "bayes")
-        gap = np.array([np.nan]) if optimum is None else optimum - exact_values
-        means.append(
+def _means(f: dict[Cell, Floats], exact: dict[Cell, Floats]) -> list[Mean]:
+    """Return the mean of each cell, and mark the best of two or more methods of the paper."""
+    means = {cell: float(values.mean()) for cell, values in f.items()}
+    compared = len({cell[3] for cell in f} & set(PAPER_METHODS)) > 1
+    result = []
+    for cell, values in f.items():
+        rivals = [means.get((*cell[:3], method), 0.0) for method in PAPER_METHODS]
+        optimum = exact.get((*cell[:3], "bayes"))
+        gap = np.array([np.nan]) if optimum is None else optimum - exact[cell]
+        result.append(
             Mean(
-                structure,
-                n,
-                learner,
-                method,
-                float(values.mean()),
+                *cell,
+                means[cell],
                 standard_error(values),
-                float(exact_values.mean()),
+                float(exact[cell].mean()),
                 float(gap.mean()),
                 standard_error(gap),
-                best=False,
+                compared and cell[3] in PAPER_METHODS and means[cell] == max(rivals),
             )
         )
-    return _mark_best(means)
+    return result
 
 
-def _mark_best(means: list[Mean]) -> list[Mean]:
-    """Mark the best of the paper's methods in each cell, if there are two or more of them."""
-    highest: dict[Any, float] = defaultdict(float)
-    for m in means:
-        if m.method in PAPER_METHODS:
-            cell = m.structure, m.n, m.learner
-            highest[cell] = max(highest[cell], m.mean)
-    compared = len({m.method for m in means} & set(PAPER_METHODS)) > 1
-    return [
-        m._replace(
-            best=compared
-            and m.method in PAPER_METHODS
-            and m.mean == highest[m.structure, m.n, m.learner]
-        )
-        for m in means
-    ]
-
-
-def _method_differences(f: Values, first: str, second: str) -> list[Difference]:
-    """Compare two methods in every cell; Holm's correction is over all cells of a learner."""
-    found: list[Difference] = []
-    for learner in f.learners:
-        found += _tested(
-            [
-                ((structure, n, learner, first, second), a - b)
-                for structure in f.structures
-                for n in f.sizes
-                if (a := f.get(structure, n, learner, first)) is not None
-                and (b := f.get(structure, n, learner, second)) is not None
-            ]
-        )
-    return found
-
-
-def _size_differences(f: Values) -> list[Difference]:
-    """Compare each size with the next smaller one, and the largest with the smallest."""
-    steps = list(zip(f.sizes, f.sizes[1:], strict=False))
-    if len(f.sizes) > 2:
-        steps.append((f.sizes[0], f.sizes[-1]))
-    found: list[Difference] = []
-    for learner in f.learners:
-        found += _tested(
-            [
-                ((structure, n, learner, method, f"n = {smaller}"), b - a)
-                for structure in f.structures
-                for method in f.methods
-                if method in PAPER_METHODS
-                for smaller, n in steps
-                if (a := f.get(structure, smaller, learner, method)) is not None
-                and (b := f.get(structure, n, learner, method)) is not None
-            ]
-        )
-    return found
-
-
-def _tested(rows: Sequence[tuple[tuple[str, int, str, str, str], Floats]]) -> list[Difference]:
-    """Test differences, correcting the p-values for their number."""
-    tests = [paired_t_test(d) for _, d in rows]
-    corrected = holm([t.p_value for t in tests])
-    return [
-        Difference(*name, *test, p_holm, int((d > 0.0).sum()), int((d < 0.0).sum()))
-        for (name, d), test, p_holm in zip(rows, tests, corrected, strict=True)
-    ]
+def _test_families(rows: Sequence[Any], family: Callable[[Any, Any], Any]) -> list[Difference]:
+    """Test differences (cell, names, values), correcting the p-values of each family."""
+    tests = [paired_t_test(values) for _, _, values in rows]
+    corrected = [math.nan] * len(rows)
+    families = [family(cell, names) for cell, names, _ in rows]
+    for one in dict.fromkeys(families):
+        members = [k for k, other in enumerate(families) if other == one]
+        for k, p in zip(members, holm([tests[k].p_value for k in members]), strict=True):
+            corrected[k] = p
+    differences = []
+    for (cell, names, values), test, p in zip(rows, tests, corrected, strict=True):
+        counts = int((values > 0.0).sum()), int((values < 0.0).sum())
+        differences.append(Difference._make((*cell, *names, *test, p, *counts)))
+    return differences
 
 
 def _factor_scores(records: Sequence[Record]) -> list[FactorScore]:
     """Score the learned factors against the true ones; they do not depend on the learner."""
     cells: dict[Any, list[tuple[float, float, bool]]] = defaultdict(list)
     for r in records:
-        if r.method == "ilf" and r.learner == "linear":
-            ends = np.cumsum([int(size) for size in r.structure.split("+")])
-            true = np.split(np.arange(ends[-1]), ends[:-1])
-            found = [[int(label) for label in part.split()] for part in r.factors.split("|")]
-            cells[r.structure, r.n].append(score_factors(found, true))
+        ends = np.cumsum([int(size) for size in r.structure.split("+")])
+        true = np.split(np.arange(ends[-1]), ends[:-1])
+        learned = [[int(label) for label in part.split()] for part in r.factors.split("|")]
+        cells[r.structure, r.n].append(score_factors(learned, true))
     return [
-        FactorScore(*key, *(float(v) for v in np.mean(scores, axis=0)))
-        for key, scores in cells.items()
+        FactorScore(*cell, *(float(v) for v in np.mean(scores, axis=0)))
+        for cell, scores in cells.items()
     ]
 
 
@@ -326,13 +272,12 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def score_factors(
-    found: Iterable[Iterable[int]], true: Iterable[Iterable[int]]
+    learned: Iterable[Iterable[int]], true: Iterable[Iterable[int]]
 ) -> tuple[float, float, bool]:
     """Compare two partitions by the pairs of labels that share a factor; 0/0 is 1."""
-    learned, expected = _pairs(found), _pairs(true)
-    common = len(learned & expected)
-    precision = common / len(learned) if learned else 1.0
-    return precision, common / len(expected) if expected else 1.0, learned == expected
+    a, b = _pairs(learned), _pairs(true)
+    common = len(a & b)
+    return common / len(a) if a else 1.0, common / len(b) if b else 1.0, a == b
 
 
 def _pairs(factors: Iterable[Iterable[int]]) -> frozenset[tuple[int, int]]:
@@ -341,14 +286,19 @@ def _pairs(factors: Iterable[Iterable[int]]) -> frozenset[tuple[int, int]]:
     return frozenset((i, j) for part in parts for i in part for j in part if i < j)
 
 
-# The statements of the paper; only its base learner, the linear one, is used
+# The statements of the paper, about its base learner
 
 
-def find(
-    f: Values, differences: Sequence[Difference], rises: Sequence[Difference], *, judge: bool
+def _findings(
+    f: dict[Cell, Floats],
+    differences: Sequence[Difference],
+    rises: Sequence[Difference],
+    learner: str,
+    *,
+    judge: bool,
 ) -> list[Finding]:
     """Compare the statements of the paper with the results of a run."""
-    found = _rise(f, [r for r in rises if r.learner == "linear"])
+    findings = _rise([r for r in rises if r.learner == learner])
     for second, topic, claim in (
         ("gfm", "F-GFM ILF against GFM", "F-GFM ILF is at least as good as GFM"),
         (
@@ -357,20 +307,20 @@ def find(
             "F-GFM ILF is as good as or better than F-GFM with the true factors",
         ),
     ):
-        cells = [
-            d for d in differences if (d.learner, d.first, d.second) == ("linear", "ilf", second)
-        ]
+        key = learner, "ilf", second
+        cells = [d for d in differences if (d.learner, d.first, d.second) == key]
         if cells:
-            found.append(Finding(topic, claim, *_comparison(cells)))
-    found += _clearest_gain(f)
-    return found if judge else [finding._replace(verdict=None) for finding in found]
+            findings.append(Finding(topic, claim, *_comparison(cells)))
+    findings += _clearest_gain(f, learner)
+    return findings if judge else [finding._replace(verdict=None) for finding in findings]
 
 
-def _rise(f: Values, rises: Sequence[Difference]) -> list[Finding]:
+def _rise(rises: Sequence[Difference]) -> list[Finding]:
     """Compare the largest size with the smallest, and each size with the next."""
     if not rises:
         return []
-    smallest, largest = f.sizes[0], f.sizes[-1]
+    smallest = min(int(r.second.removeprefix("n = ")) for r in rises)
+    largest = max(r.n for r in rises)
     ends = [r for r in rises if (r.second, r.n) == (f"n = {smallest}", largest)]
     steps = [r for r in rises if r not in ends] or ends
     up, down, undecided = _count_significant(ends)
@@ -420,27 +370,29 @@ def _count_significant(tests: Sequence[Difference]) -> tuple[int, int, int]:
     return up, down, len(tests) - up - down
 
 
-def _gains(f: Values, structures: Sequence[str], *, small: bool) -> Floats:
+def _gains(
+    f: dict[Cell, Floats], learner: str, structures: Sequence[str], *, small: bool
+) -> Floats:
     """Return the gain of F-GFM ILF over GFM of each repetition, averaged over sizes."""
-    found = []
-    for structure in structures:
+    sizes = sorted({n for _, n, _, _ in f if (n <= _SMALL) == small})
+    gains = []
+    for s in structures:
         parts = [
-            a - b
-            for n in f.sizes
-            if (n <= _SMALL) == small
-            and (a := f.get(structure, n, "linear", "ilf")) is not None
-            and (b := f.get(structure, n, "linear", "gfm")) is not None
+            f[s, n, learner, "ilf"] - f[s, n, learner, "gfm"]
+            for n in sizes
+            if {(s, n, learner, "ilf"), (s, n, learner, "gfm")} <= f.keys()
         ]
-        if parts:
-            found.append(np.mean(parts, axis=0))
-    return np.concatenate(found) if len(found) == len(structures) else np.empty(0)
+        if not parts:
+            return np.empty(0)
+        gains.append(np.mean(parts, axis=0))
+    return np.concatenate(gains)
 
 
-def _clearest_gain(f: Values) -> list[Finding]:
+def _clearest_gain(f: dict[Cell, Floats], learner: str) -> list[Finding]:
     """Compare the gain over GFM in structures 3 and 4 at small n with all other cells."""
-    gain = _gains(f, ("6+2", "8"), small=True)
-    other = _gains(f, ("2+2+2+2", "4+4"), small=True)
-    large = _gains(f, ("6+2", "8"), small=False)
+    gain = _gains(f, learner, ("6+2", "8"), small=True)
+    other = _gains(f, learner, ("2+2+2+2", "4+4"), small=True)
+    large = _gains(f, learner, ("6+2", "8"), small=False)
     if min(len(gain), len(other), len(large)) < 4:  # too few for a t-test
         return []
     positive = paired_t_test(gain)

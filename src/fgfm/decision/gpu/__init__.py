@@ -14,9 +14,9 @@ import torch
 from fgfm._utils.validation import (
     check_cardinality_shape,
     check_distribution_shape,
-    check_factors,
     check_logits,
     check_marginals,
+    check_partition,
     check_same_rows,
 )
 from fgfm.decision._arrays import to_host
@@ -181,7 +181,8 @@ def _decide_factors(
     for name, P in tensors.items():
         check_cardinality_shape(tuple(P.shape), name)
     check_same_rows([len(P) for P in parts], list(tensors))
-    members = check_factors(shared["factors"], [P.shape[1] for P in parts])
+    sizes = [P.shape[1] for P in parts]
+    members = check_partition(shared["factors"], sum(sizes), sizes=sizes)
     size, depth = (max(P.shape[axis] for P in parts) for axis in (1, 2))
     padded = _power_of_two(size) * _power_of_two(len(parts))
     if max(size, depth) > _LONGEST_FACTOR or padded > _MOST_LABELS:
