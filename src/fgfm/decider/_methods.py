@@ -321,11 +321,12 @@ class DeciderMixin(LabelSetMixin):
         -------
         pandas.DataFrame
             For each label, and overall by the average of this estimator, the rows "decider",
-            "p > 0.5" and "tuned"; with more than two classes "decider" and "largest p". The
-            columns are "f", with the ends "low" and "high" of its 95 % interval (`f_interval`);
-            "difference", the F-measure minus that of the last row of the label, and its "verdict",
-            "better", "worse" or "level" (`f_difference`); "precision", "recall", "predicted" (the
-            share of rows) and "threshold".
+            "p > 0.5" and "tuned"; with more than two classes "decider" and "largest p"; with
+            scores "score > 0" and "largest score". The columns: "f", with the ends "low" and
+            "high" of its 95 % interval (`f_interval`); "difference", the F-measure minus that of
+            the last row of the label, and its "verdict", "better", "worse" or "level"
+            (`f_difference`); "precision", "recall", "predicted" (the share of rows) and
+            "threshold".
 
         Notes
         -----
@@ -369,10 +370,13 @@ class DeciderMixin(LabelSetMixin):
         names = decider._names()
         if decider._label_form == "classes":
             best = p.argmax(axis=1)[:, None] == np.arange(p.shape[1])
-            rules["largest p"] = (decider._that_count(best), np.nan)
+            rules["largest score" if decider.scores else "largest p"] = (
+                decider._that_count(best),
+                np.nan,
+            )
             names = decider._that_count(np.array([names]))[0].tolist()
         else:
-            rules |= rivals(p, truth, **decider._measure())
+            rules |= rivals(p, truth, decider.scores, **decider._measure())
         if rows.kind is list:
             table = compare(rules, truth, list(range(rows.entries.m)), **decider._measure())
             table["predicted"] *= truth.shape[0] * rows.entries.m / rows.entries.counts().sum()

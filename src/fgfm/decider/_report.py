@@ -24,8 +24,8 @@ _SURPRISE, _SLACK = 3.3, 0.03  # standard errors, and what a model may be wrong 
 _PRECISION, _RECALL = 1e-9, 1e9
 
 
-def rivals(p: Any, truth: Any, **given: Any) -> dict[str, tuple[Any, Any]]:
-    """Return the labels (n, m) and thresholds of one half, and of thresholds tuned on these rows.
+def rivals(p: Any, truth: Any, scores: bool, **given: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the decisions of p > 0.5, or scores > 0, and of thresholds tuned on these rows.
 
     Those of a fifth of the rows are tuned on the others, and the thresholds returned are their
     means. With "macro" and "weighted" each label is tuned by itself. `p` and `truth` are both
@@ -41,7 +41,8 @@ def rivals(p: Any, truth: Any, **given: Any) -> dict[str, tuple[Any, Any]]:
         above.append(_above(p[rows], thresholds[-1]))
     stacked = sparse.vstack(above, "csr") if sparse.issparse(p) else np.concatenate(above)
     tuned = stacked[np.argsort(np.concatenate(parts))]
-    return {"p > 0.5": (_above(p, 0.5), 0.5), "tuned": (tuned, np.mean(thresholds, axis=0))}
+    half, name = (0.0, "score > 0") if scores else (0.5, "p > 0.5")
+    return {name: (_above(p, half), half), "tuned": (tuned, np.mean(thresholds, axis=0))}
 
 
 def _tuned(p: Any, truth: Any, **given: Any) -> Any:
