@@ -94,7 +94,7 @@ def format_table(
 
 @contextmanager
 def progress(description: str, steps: bool = False) -> Iterator[Callable[..., None]]:
-    """Show that work goes on: a bar on a terminal, otherwise a line every few seconds.
+    """Show that work goes on: a bar on a terminal; otherwise, with `steps`, lines now and then.
 
     Yields a function of the number of rows done; or, with `steps`, of the steps done, the steps
     in all and, optionally, another description.
@@ -112,15 +112,15 @@ def progress(description: str, steps: bool = False) -> Iterator[Callable[..., No
             wait = _LATER
 
     def show_line(done: int, total: int = 0, text: str = description) -> None:
-        state[0] = f"{text}: {done} of {total}" if steps else f"{done:,} {text}"
+        state[0] = f"{text}: {done} of {total}" if total else text
 
     thread = threading.Thread(target=tell, daemon=True)
-    thread.start()
+    if steps:
+        thread.start()
     try:
         yield show_line
     finally:
         stopped.set()
-        thread.join()
 
 
 @contextmanager

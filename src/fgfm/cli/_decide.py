@@ -66,7 +66,11 @@ _OBJECTIVE = [*opt.DECISION.split(), "nonempty", "measure", "logits"]
         ("--with",),
     ),
     stats=opt.Option(
-        bool, False, None, "Print the rows, the mean expected F-measure and the time.", ("--stats",)
+        bool,
+        False,
+        None,
+        "Print the rows, the mean expected F-measure, the time.",
+        ("--stats",),
     ),
     json=opt.Option(bool, False, None, "Print them as JSON, to standard error.", ("--json",)),
 )

@@ -45,7 +45,8 @@ _FITTING = {"learner", "folds"}
 
 
 @opt.command(
-    f"model test folds report json {opt.LABELS} learner beta {opt.COLUMNS} {opt.READING} jobs seed",
+    f"model test folds report json {opt.LABELS} learner beta {opt.COLUMNS} {opt.READING} jobs "
+    "seed",
     data=opt.DATA,
     model=opt.Option(Path | None, None, "MODEL", "Evaluate this fitted model on DATA."),
     test=opt.Option(Path | None, None, "FILE", "Fit to DATA and evaluate on this file."),
@@ -132,12 +133,12 @@ def _evaluate_options(params: Mapping[str, Any], show: Any) -> Result:
     """Fit models, and evaluate them on rows that they were not fitted to."""
     from fgfm import evaluation
 
-    data, encoder = _load_named(params)
+    data, encoder = load_table(params["data"], params)
     model = make_model(data, encoder, params)
     X, Y, names = encoder.fit_transform(data.X), data.Y, data.label_names
     model.set_params(estimator=model.estimator[1:])  # for all folds, X is encoded once
     assert Y is not None  # `load_table` requires labels
-    rows, row_names = observed_rows(Y), _row_names(data)
+    rows, row_names = observed_rows(Y), _row_names(_with_ids(data, encoder, params))
     X_test = Y_test = None
     protocol = f"{params['folds']}-fold cross-validation"
     if params["test"] is not None:
@@ -180,18 +181,15 @@ def _evaluate_options(params: Mapping[str, Any], show: Any) -> Result:
     return Result(description, params["beta"], found, list(names), row_names.tolist())
 
 
-def _load_named(params: Mapping[str, Any]) -> tuple[Dataset, FeatureEncoder]:
-    """Read the file; for the report, a column of identifiers names the rows."""
+def _with_ids(data: Dataset, encoder: FeatureEncoder, params: Mapping[str, Any]) -> Dataset:
+    """Return the data set with columns of identifiers, which name the rows of the report."""
     from fgfm.io import load
 
-    data, encoder = load_table(params["data"], params)
-    if data.ids is None and params["report"] is not None and hasattr(data.X, "columns"):
-        kinds = clone(encoder).fit(data.X).kinds_
-        found = [name for name, kind in kinds.items() if kind == "identifier" and name in data.X]
-        if found:  # the texts of the file
-            ids = load(params["data"], **opt.dataset_arguments(params) | {"ids": found}).ids
-            data = replace(data, ids=ids)
-    return data, encoder
+    found = [n for n, kind in encoder.kinds_.items() if kind == "identifier" and n in data.X]
+    if not found or data.ids is not None or params["report"] is None:
+        return data
+    arguments = opt.dataset_arguments(params) | {"ids": found}  # the texts of the file
+    return replace(data, ids=load(params["data"], **arguments).ids)
 
 
 def _load_test(data: Dataset, encoder: FeatureEncoder, params: Mapping[str, Any]) -> Dataset:

@@ -104,9 +104,7 @@ OPTIONS = {
         "FORMAT",
         f"Format of DATA: {', '.join(FORMATS)}; by default it follows from the file name.",
     ),
-    "delimiter": Option(
-        str | None, None, "CHAR", "Delimiter of CSV; by default it is detected."
-    ),
+    "delimiter": Option(str | None, None, "CHAR", "Delimiter of CSV; by default it is detected."),
     "decimal": Option(str, ".", "CHAR", "Decimal mark of numbers in CSV."),
     "encoding": Option(str, "utf-8", "NAME", "Encoding of text files."),
     "header": Option(
@@ -126,9 +124,7 @@ OPTIONS = {
     "learner": Option(
         str, "auto", "NAME", f"Learner: {', '.join(LEARNERS)}.", ("--learner", "-e")
     ),
-    "jobs": Option(
-        int, -1, "N", "Number of parallel jobs; -1 uses all cores.", ("--jobs", "-j")
-    ),
+    "jobs": Option(int, -1, "N", "Number of parallel jobs; -1 uses all cores.", ("--jobs", "-j")),
     "seed": Option(int, 0, "N", "Random seed."),
     # the decision
     "average": Option(
@@ -190,33 +186,27 @@ def command(
         def run(context: typer.Context, **params: Any) -> None:
             function(context, params)
 
-        parameters = [inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY)]
-        parameters[0] = parameters[0].replace(annotation=typer.Context)
+        parameters = [_parameter("context", typer.Context)]
         for name, given in table.items():
-            default = given.default if isinstance(given, Option) else ...
             if isinstance(given, Argument):
-                annotation: Any = Annotated[
-                    Path, typer.Argument(metavar=given.metavar, help=given.help)
-                ]
-            else:
-                shown = {"show_default": False} if given.default is None else {}
-                annotation = Annotated[
-                    given.type,
-                    typer.Option(*given.flags, metavar=given.metavar, help=given.help, **shown),
-                ]
-            if default is ...:
-                default = inspect.Parameter.empty
-            parameters.append(
-                inspect.Parameter(
-                    name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-                )
-            )
+                file = typer.Argument(metavar=given.metavar, help=given.help)
+                parameters.append(_parameter(name, Annotated[Path, file]))
+                continue
+            option = typer.Option(*given.flags, metavar=given.metavar, help=given.help)
+            kind: Any = Annotated[given.type, option]
+            parameters.append(_parameter(name, kind, given.default))
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         run.__annotations__ = {p.name: p.annotation for p in parameters}
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return plain_errors(run)
 
     return decorate
+
+
+def _parameter(name: str, annotation: Any, default: Any = ...) -> inspect.Parameter:
+    default = inspect.Parameter.empty if default is ... else default
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def given_options(context: typer.Context) -> set[str]:

@@ -46,7 +46,8 @@ def _of_model(name: str) -> opt.Option:
 
 
 @opt.command(
-    f"out proba {opt.OUTPUT} average beta min_labels max_labels constraints ids {opt.READING} jobs",
+    f"out proba {opt.OUTPUT} average beta min_labels max_labels constraints ids {opt.READING} "
+    "jobs",
     model=opt.Argument("MODEL", "File saved by fgfm fit."),
     data=opt.Argument("DATA", "File of features."),
     out=opt.Option(

@@ -213,9 +213,9 @@ def decide(
             UserWarning,
             stacklevel=2,
         )
-    rows, sum_f, defined = (sum(one[k] for one in totals) for k in range(3))
-    mean = sum_f / defined if defined else float("nan")
-    return DecideReport(int(rows), mean, totals[0].average, time.perf_counter() - start, kept)
+    rows, defined = sum(one.rows for one in totals), sum(one.defined for one in totals)
+    mean = sum(one.sum_f for one in totals) / defined if defined else float("nan")
+    return DecideReport(rows, mean, totals[0].average, time.perf_counter() - start, kept)
 
 
 def _check_decider(decider: Any, decision: dict[str, Any]) -> None:
