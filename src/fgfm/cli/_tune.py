@@ -44,7 +44,7 @@ else by their order. Both files are read into memory.
 """
 _MOST_ROWS = 20_000  # of the cross-validation
 RULES = {"decider": "decider", "half": "p > 0.5", "threshold": "p > t"}
-_SAME = ("average", "beta", "zero_division", "max_labels", "logits")  # as in FDecider
+_SAME = ("average", "beta", "zero_division", "max_labels")  # as in FDecider
 _FLOORS = ("min_precision", "min_recall", "confidence")
 
 
@@ -142,6 +142,7 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
         given["average"] = "macro"
     return FDecider(
         **given,
+        scores=params["logits"],
         calibration=None if params["calibration"] == "none" else params["calibration"],
         nonempty=opt.read_flag(params["nonempty"]),
         min_labels=params["min_labels"] or 0,
