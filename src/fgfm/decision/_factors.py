@@ -61,7 +61,7 @@ class Factors(DenseProblem):
 
     def __init__(
         self,
-        parts: Sequence[Real],
+        parts: Sequence[Any],
         members: Sequence[Integers],
         distributions: Sequence[Real] | None,
         names: Sequence[str],

@@ -144,8 +144,8 @@ class SparseMarginals(SparseProblem):
         labels = np.empty(constraints.most_chosen(np.diff(entries.indptr)), dtype=np.int64)
         ends = np.empty(len(expected_f), dtype=np.int64)
         indices = entries.indices.astype(np.int64)
-        results = (chosen, labels, ends, expected_f)
-        constrain_csr_rows(data, indices, entries.indptr, *parameters, *results, constraints)
+        outputs = (chosen, labels, ends, expected_f)
+        constrain_csr_rows(data, indices, entries.indptr, *parameters, *outputs, constraints)
         return labels[: ends[-1]].copy(), ends  # a copy, so that the rest of `labels` is freed
 
     def marginals(self) -> SparseMarginals:
