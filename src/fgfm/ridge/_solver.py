@@ -34,10 +34,6 @@ _COLUMNS = 64
 # that a chunk has fewer columns if there are more folds than _FOLDS.
 _ENTRIES = 1 << 22
 _FOLDS = 3
-# As in _kernels/ridge_cg.hpp: columns of a block of a Hessian that may be inverted, and entries of
-# the inverses of all folds (256 MB).
-_LARGEST_BLOCK = 1024
-_INVERSES_LIMIT = 1 << 25
 
 
 class RidgeSettings(NamedTuple):
@@ -172,7 +168,7 @@ def fit_targets(
         small = design.is_small(K, extra)
         # Sparse rows of large models are kept apart from the extra columns: targets with different
         # ones can be fitted together, but not with targets that have none.
-        same = (extra is None) if design.is_sparse and not small else id(extra)
+        same = id(extra) if design.is_dense(K, small=small) else extra is None
         groups.setdefault((small, K, id(folds), same), []).append(t)
     jobs = effective_n_jobs(n_jobs)
     chunks = []
@@ -225,10 +221,6 @@ def _certain_fit(design: Design, target: RidgeTarget, settings: RidgeSettings) -
 def _batch_size(design: Design, n_classes: int, n_folds: int) -> int:
     """Return the most large models that are fitted side by side, for bounded memory."""
     columns = min(_COLUMNS, _ENTRIES * _FOLDS // max(n_folds, _FOLDS) // max(design.n, design.p))
-    # dense rows are rotated where there are fewer rows than columns
-    block = (design.p if design.is_sparse else min(design.n, design.p)) + 1
-    if block <= _LARGEST_BLOCK:
-        columns = min(columns, _INVERSES_LIMIT // (block**2 * n_folds))
     return max(1, columns // (1 if n_classes == 2 else n_classes))
 
 
@@ -243,8 +235,8 @@ def _fit_chunk(
     small = design.is_small(K, extras[0])
     own = np.empty((0, 0))  # (T, n): extra columns beside sparse rows
     own_mean = np.empty((T, 0))
-    if small or not design.is_sparse:
-        groups = design.grouped(extras[0])
+    if design.is_dense(K, small=small):
+        groups = design.grouped(extras[0], principal=not small)
     else:
         groups = design.sparse_rows()
         if extras[0] is not None:
