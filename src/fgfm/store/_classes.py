@@ -20,7 +20,9 @@ _OURS = {
     "fgfm._factor_models": "ClonedModels FactorModels RidgeModels",
     "fgfm._utils.log_linear_pool": "LogLinearPool",
     "fgfm.classifier": "FClassifier",
-    "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ShrunkCalibrator",
+    "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ScoreCalibrator "
+    "ShrunkCalibrator",
+    "fgfm.decider._quantiles": "Quantiles",
     "fgfm.decider._class_model": "ClassModel",
     "fgfm.decider._decider": "FDecider",
     "fgfm.decider._label_set_model": "LabelSetModel",
