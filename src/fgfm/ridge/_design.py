@@ -60,15 +60,9 @@ class Design(Shared):
     Grouped rows are computed on first use and cached. They are not pickled: a copy in another
     process computes its own, once for all jobs there.
 
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n, p)
-        Features, finite float64.
-    weight : ndarray of shape (n,)
-        Weights of the rows, positive.
-    centred : bool
-        Subtract the column means, which is possible where the intercept is not penalised. It keeps
-        large means out of the Hessian.
+    `X` is an array or CSR matrix (n, p) of finite float64, `weight` (n,) are positive weights of
+    the rows. `centred` subtracts the column means, which is possible where the intercept is not
+    penalised: it keeps large means out of the Hessian.
     """
 
     def __init__(self, X: Any, weight: Floats, *, centred: bool) -> None:

@@ -57,55 +57,23 @@ class RidgeTarget(NamedTuple):
 
 
 class RidgeFit(NamedTuple):
-    """The fitted model of one target.
+    """The fitted model of one target."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (K,)
-        The classes, sorted.
-    coef : ndarray of shape (1, p) or (K, p)
-        Weights: of the second class against the first if K = 2, of every class if K > 2. Those of
-        an extra column come last.
-    intercept : ndarray of shape (1,) or (K,)
-        Intercepts.
-    penalty : float
-        The chosen penalty.
-    cv_losses : ndarray of shape (folds, L)
-        Mean log-loss on the test rows of each fold for each penalty of the grid; inf for
-        penalties that were not tried.
-    n_iter : int
-        Largest number of iterations of a fit.
-    n_failed : int
-        Number of fits that did not converge.
-    held_out : ndarray of shape (n, K) or None
-        The probabilities of each row from the fit of the fold that held it out, with the chosen
-        penalty; NaN for rows in no test fold.
-    """
-
-    classes: npt.NDArray[Any]
+    classes: npt.NDArray[Any]  # (K,), sorted
+    # (1, p) or (K, p) and (1,) or (K,): of the second class against the first if K = 2, of every
+    # class if K > 2. Weights of an extra column come last.
     coef: Floats
     intercept: Floats
-    penalty: float
-    cv_losses: Floats
-    n_iter: int
-    n_failed: int
+    penalty: float  # the chosen one
+    cv_losses: Floats  # (folds, L): mean log-loss of test rows; inf for penalties not tried
+    n_iter: int  # largest number of iterations of a fit
+    n_failed: int  # fits that did not converge
+    # (n, K) or None: probabilities of each row from the fold that held it out, with the chosen
+    # penalty; NaN for rows in no test fold
     held_out: Floats | None
 
     def predict_proba(self, X: Any, extra: Any = None) -> Floats:
-        """Predict the probabilities (n, K) of the classes.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, p)
-            Features, without the extra column.
-        extra : float or array-like of shape (n,), optional
-            Values of the extra column, if the model has one.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities; rows sum to 1.
-        """
+        """Predict the probabilities (n, K) of the classes; `extra` is a number or a column."""
         p = X.shape[1]
         logits = np.asarray(X @ self.coef[:, :p].T + self.intercept)
         if extra is not None:
@@ -138,25 +106,9 @@ def fit_targets(
     n_jobs: Any,
     progress: Callable[[int], object] | None,
 ) -> list[RidgeFit]:
-    """Choose the penalties and fit the models of all targets.
+    """Choose the penalties and fit the models of all targets, in order.
 
-    Parameters
-    ----------
-    design : Design
-        The features and the weights of the rows.
-    targets : list of RidgeTarget
-        The targets.
-    settings : RidgeSettings
-        The objective and the stopping rule.
-    n_jobs : int or None
-        Number of threads, as in joblib.
-    progress : callable, optional
-        Called with the number of targets fitted so far.
-
-    Returns
-    -------
-    list of RidgeFit
-        One fit per target, in order.
+    `progress` is called with the number of targets fitted so far.
     """
     fits: dict[int, RidgeFit] = {}
     groups: dict[Any, list[int]] = {}
