@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import textwrap
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -43,6 +44,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 # what is done in the stages that a fit reports
+_SECONDS = 5.0  # between the lines of progress in a file
 STAGES = {"models": "fitting models"}
 
 _INVALID_INPUT = 2  # exit codes
@@ -105,13 +107,14 @@ def format_table(
 
 @contextmanager
 def progress(description: str, steps: bool = False) -> Iterator[Callable[..., None]]:
-    """Show that work goes on, if standard error is a terminal.
+    """Show that work goes on: a bar on a terminal, elsewhere a line every few seconds.
 
     Yields a function of the number of rows done; or, with `steps`, of the steps done, the steps
     in all and, optionally, another description. The bar moves until the first step is done, then
     it shows the share and the remaining time.
     """
     console = Console(stderr=True)
+    start = last = time.monotonic()
     columns: list[ProgressColumn] = [
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
@@ -126,6 +129,12 @@ def progress(description: str, steps: bool = False) -> Iterator[Callable[..., No
         task = bar.add_task(description, total=None)
 
         def show(done: int, total: int = 0, text: str = description) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if not console.is_terminal and now - last > _SECONDS:
+                last = now
+                count = f"{text}: {done:,} of {total:,}" if steps else f"{done:,} {text}"
+                say(f"fgfm: {count} ({now - start:.0f} s)")
             if steps:
                 bar.update(task, completed=done, total=total if done else None, description=text)
             else:
