@@ -96,6 +96,11 @@ def of_decider(decider: Any, dtype: str) -> Graph:
         )
     decider._fitted_rule()  # which refuses parameters that changed since fit
     by_row = decider.multilabel_ and decider.average == "samples"
+    if by_row and decider._model.missed is not None:
+        raise ValueError(
+            "decider has learned the number of true items without a candidate, which cannot be "
+            "exported"
+        )
     # What only rows, or only batches, can have
     other = ["min_precision", "min_recall"] if by_row else ["max_labels", "max_labels_"]
     if any(getattr(decider, name, None) is not None for name in other) or (
