@@ -20,17 +20,20 @@ void bind_transpose(StridedArray<const T> from, StridedArray<T> to) {
 
 void bind_arrays(nb::module_& module) {
     const nb::call_guard<nb::gil_scoped_release> without_gil;
-    module.def("transpose", &bind_transpose<double>, without_gil, "from"_a.noconvert(),
-    "to"_a.noconvert());
-    module.def("transpose", &bind_transpose<float>, without_gil, "from"_a.noconvert(),
-    "to"_a.noconvert());
+    const auto from = "from"_a.noconvert(), to = "to"_a.noconvert();
+    module.def("transpose", &bind_transpose<double>, without_gil, from, to);
+    module.def("transpose", &bind_transpose<float>, without_gil, from, to);
+    module.def("transpose", &bind_transpose<std::int8_t>, without_gil, from, to);
     module.def(
         "bet",
-        [](Array<const double, 2> values, double mean, Array<double, 1> wealth) {
+        [](Array<const double, 2> values, Array<const double, 2> reference, double mean,
+           Array<double, 1> wealth) {
             require(wealth.size() == values.shape(1), "wealth must have one number for each column");
-            bet(matrix(values), mean, wealth.data());
+            require(reference.shape(0) == values.shape(0) && reference.shape(1) == values.shape(1),
+                    "reference must have the shape of values");
+            bet(matrix(values), matrix(reference), mean, wealth.data());
         },
-        without_gil, "values"_a, "mean"_a, "wealth"_a.noconvert());
+        without_gil, "values"_a, "reference"_a, "mean"_a, "wealth"_a.noconvert());
     module.def(
         "group_rows",
         [](Array<const double, 2> X, Index most, Array<Index, 1> group) {

@@ -36,7 +36,7 @@ model was not trained on. LABELS has the true labels of the same rows, as
   or label lists in a column 'labels', as fgfm decide writes them, or in the
   columns of --labels, in every form that fgfm fit reads;
 - a matrix of 0 and 1: .npy or sparse .npz;
-- a data set that declares its labels: .arff, .svm, .xmc or .npz.
+- a data set that declares its labels: .arff, .svm, .xmc.
 
 Label columns are matched by name, and rows by the --ids that both files have,
 else by their order. Both files are read into memory.
@@ -155,9 +155,10 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
     """Return the unfitted decider; a table of one label is that of a binary classifier."""
     from fgfm import FDecider
 
-    same = {name: params[name] for name in ("beta", "zero_division", "max_labels", "logits")}
+    same = {name: params[name] for name in ("beta", "zero_division", "max_labels")}
     return FDecider(
         **same,
+        scores=params["logits"],
         average="macro" if len(rows.label_names) == 1 else params["average"],
         calibration=None if params["calibration"] == "none" else params["calibration"],
         nonempty=opt.read_flag(params["nonempty"]),
