@@ -102,7 +102,7 @@ def _scores(name: str, n: int, seed: int) -> Floats:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=8)
+    parser.add_argument("--draws", type=int, default=4)
     parser.add_argument("--rows", type=int, nargs="+", default=[100, 194, 500, 2000])
     parser.add_argument("--only", nargs="+", choices=DRAWS, default=list(DRAWS))
     args = parser.parse_args()
