@@ -17,6 +17,7 @@ from fgfm.decider._candidates import list_table
 from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import Probabilities
 from fgfm.decider._known_rows import check_new_rows, row_digests
+from fgfm.decider._missed import read_missed, with_missed
 from fgfm.decider._report import compare, rivals, warn_if_optimistic
 from fgfm.decision import Decision
 from fgfm.metrics import (
@@ -103,7 +104,7 @@ class DeciderMixin(LabelSetMixin):
         frames = as_frames(labels, expected_f, rows.X, decider._column_names(), average)
         return Decision(*frames)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, missed: Any = None) -> float:
         """Compute the F-measure of the predictions, for the average and beta of this estimator.
 
         A warning says where it is below the F-measure to expect by more than chance: the rows of
@@ -117,6 +118,8 @@ class DeciderMixin(LabelSetMixin):
             True labels.
         sample_weight : array-like of shape (n,), optional
             Sample weights.
+        missed : array-like of shape (n,), optional
+            Numbers of true items without a column or candidate, as in ``fit``.
 
         Returns
         -------
@@ -127,9 +130,15 @@ class DeciderMixin(LabelSetMixin):
         rows, decider = self._read(X), self._fitted()
         labels, expected = decider._decide_one_by_one(rows)
         labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
+        measure = decider._measure()
+        if missed is not None:
+            decider._settings(decider.average)._replace(missed=True).check()
+            measure["average"] = "samples" if measure["average"] == "samples" else "micro"
+            numbers = read_missed(missed, rows.X, labels.shape[0])
+            labels, truth = with_missed(labels, truth, numbers)
         if sample_weight is None:
-            warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
-        return float(f_measure(truth, labels, sample_weight=sample_weight, **decider._measure()))
+            warn_if_optimistic(expected, truth, labels, decider._n_rows, measure)
+        return float(f_measure(truth, labels, sample_weight=sample_weight, **measure))
 
     def predict_proba(self, X: Any) -> Any:
         """Return calibrated probabilities.
