@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +13,8 @@ from sklearn.base import clone
 
 from fgfm._utils.rows import take_rows
 from fgfm.decider import FDecider
-from fgfm.evaluation._scores import HeldOut
-from fgfm.metrics import f_measure
+from fgfm.evaluation._scores import HeldOut, intervals
+from fgfm.metrics import FDifference, FInterval
 
 
 class DeciderEvaluation(NamedTuple):
@@ -25,6 +26,10 @@ class DeciderEvaluation(NamedTuple):
         The F-measure of "decider"; of "half", labels with a probability above 0.5; of
         "threshold", labels with a probability above one threshold, or one for each label, that
         are best on the training rows: the better of the two.
+    intervals : dict of str to FInterval
+        Their 95 % intervals.
+    differences : dict of str to FDifference
+        That of "decider" minus that of each other rule, with a ``verdict``.
     thresholds : tuple of float
         The thresholds of all folds.
     n_rows : int
@@ -34,6 +39,8 @@ class DeciderEvaluation(NamedTuple):
     """
 
     f: dict[str, float]
+    intervals: dict[str, FInterval]
+    differences: dict[str, FDifference]
     thresholds: tuple[float, ...]
     n_rows: int
     folds: int
@@ -101,17 +108,16 @@ def evaluate_decider(
     held_out = HeldOut(proba, truth, parts, decider.beta, decider.zero_division)
     tuned, thresholds = held_out.tuned(decider.average)
     rows = np.concatenate(parts)  # in the order of decisions
-    stack = sparse.vstack if sparse.issparse(proba) else np.concatenate
-    given: dict[str, Any] = {"average": decider.average, "zero_division": decider.zero_division}
-    f = {
-        rule: float(f_measure(labels, sets.astype(np.int8), decider.beta, **given))
-        for rule, labels, sets in (
-            ("decider", truth[rows], stack(decided)),
-            ("half", truth, proba > (0.0 if decider.scores else 0.5)),
-            ("threshold", truth, tuned),
-        )
+    stack = partial(sparse.vstack, format="csr") if sparse.issparse(proba) else np.concatenate
+    sets = {
+        "decider": stack(decided)[np.argsort(rows)],
+        "half": proba > (0.0 if decider.scores else 0.5),
+        "threshold": tuned,
     }
-    return DeciderEvaluation(f, thresholds, n, folds)
+    options = {"beta": decider.beta, "zero_division": decider.zero_division}
+    of_rules, differences = intervals(truth, sets, average=decider.average, **options)
+    f = {rule: found.f for rule, found in of_rules.items()}
+    return DeciderEvaluation(f, of_rules, differences, thresholds, n, folds)
 
 
 def _folds(truth: Any, folds: int, seed: int) -> npt.NDArray[np.int64]:
