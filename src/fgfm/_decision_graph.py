@@ -85,6 +85,11 @@ def of_decider(decider: Any, dtype: str) -> Graph:
     """Return the graph of a fitted FDecider; its real outputs have a given type."""
     if not hasattr(decider, "_learned"):
         raise ValueError(f"decider is {decider!r}: it must be fitted")
+    if decider._label_form == "lists":
+        raise ValueError(
+            "decider was fitted to lists, which cannot be exported: the rows of a graph have the "
+            "same labels"
+        )
     if decider.constraints is not None:
         raise ValueError(
             "decider has constraints, which cannot be exported: only min_labels and max_labels can"

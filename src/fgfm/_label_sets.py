@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
+import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin
 
@@ -49,11 +51,38 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
         Returns
         -------
         ndarray or sparse matrix of shape (n, m), or ndarray of shape (n,)
-            Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat.
+            Labels, of the dtype of y in `fit`; sparse if y was sparse; classes if y was flat; a
+            list of arrays if X and y were lists.
         """
         labels, fitted = self._labels(X), self._fitted()
         classes = fitted.classes_[::-1] if fitted._reversed_classes else fitted.classes_
         return format_labels(labels, fitted._label_form, fitted._label_dtype, classes)
+
+    def predict_names(self, X: Any) -> list[list[Any]]:
+        """Predict F-optimal label sets as lists of the names of labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame
+            Rows, as in `fit`.
+
+        Returns
+        -------
+        list of lists
+            The names of the labels of each row, in the order of the labels; their numbers, 0 to
+            m - 1, if they have no names.
+        """
+        labels, fitted = self._labels(X), self._fitted()
+        if fitted._label_form in ("flat", "classes"):
+            raise ValueError("y was flat in fit: predict returns the names of classes")
+        _check_columns(fitted)
+        if sparse.issparse(labels):
+            columns, ends = labels.indices, labels.indptr
+        else:
+            rows, columns = np.nonzero(labels)
+            ends = np.searchsorted(rows, np.arange(len(labels) + 1))
+        names = np.array(self._column_names(), dtype=object)[columns].tolist()
+        return [names[start:end] for start, end in pairwise(ends.tolist())]
 
     def predict_frame(self, X: Any) -> Any:
         """Predict F-optimal label sets as a data frame.
@@ -71,6 +100,7 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
         """
         make_frame = frame_maker(X, "predict_frame")
         labels = self.predict(X)
+        _check_columns(self._fitted())
         labels = labels.toarray() if sparse.issparse(labels) else labels
         names = self._column_names() if labels.ndim == 2 else ["labels"]
         return make_frame(labels.reshape(len(labels), -1), names)
@@ -121,3 +151,9 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
                 sample_weight=sample_weight,
             )
         )
+
+
+def _check_columns(fitted: Any) -> None:
+    """Raise if there are no columns, but lists."""
+    if fitted._label_form == "lists":
+        raise ValueError("X and y were lists in fit, whose places have no names: call predict")

@@ -34,7 +34,8 @@ class LabelTable(NamedTuple):
     labels: Any  # (n, m) booleans, or CSR where `keep_sparse` asks for it
     classes: npt.NDArray[Any]  # names or numbers of the labels; the classes of a 1-D y
     names: npt.NDArray[Any] | None  # (m,) columns of a data frame
-    form: str  # "flat", "classes" (1-D, more than two), "dense", "sparse array", "sparse matrix"
+    form: str  # "flat", "classes" (1-D, more than two), "lists" (of candidates), or that of a
+    # matrix: "dense", "sparse array", "sparse matrix"
     dtype: str  # of a matrix; "" if y is flat
     observed: Labels | None = None  # (n, m), False where a label is missing; None if none is
 
@@ -88,7 +89,7 @@ def read_labels(
             "pass the labels as a 0/1 matrix"
         )
     _check_not_masked(y)
-    rows = _label_lists(y)
+    rows = label_lists(y)
     if rows is not None:
         if not allow_lists:
             raise ValueError(
@@ -198,7 +199,7 @@ def _check_not_masked(y: Any) -> None:
         raise TypeError("y is a masked array: fill its masked values first")
 
 
-def _label_lists(y: Any) -> list[Any] | None:
+def label_lists(y: Any) -> list[Any] | None:
     """Return the rows of a y that lists the labels of each row; None if it does not."""
     rows: Any = None
     if isinstance(y, (list, tuple)):
@@ -254,7 +255,12 @@ def set_label_attributes(estimator: Any, table: LabelTable) -> None:
 
 
 def format_labels(labels: Any, form: str, dtype: str, classes: npt.NDArray[Any]) -> Any:
-    """Return predicted labels (n, m), dense or CSR, in the form and dtype of the y of `fit`."""
+    """Return predicted labels in the form and dtype of the y of `fit`.
+
+    They are an array (n, m) or CSR, or lists if those were lists.
+    """
+    if form == "lists":
+        return [row.astype(dtype) for row in labels]
     if sparse.issparse(labels) and form in ("flat", "classes"):
         labels = labels.toarray()
     if sparse.issparse(labels):
@@ -289,7 +295,7 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
         positive = classes[0 if vars(classifier).get("_reversed_classes") else -1]
         return ((y == positive) & (len(classes) == 2))[:, None]
     names = getattr(classifier, "label_names_in_", None)
-    rows = None if names is None else _label_lists(y)
+    rows = None if names is None else label_lists(y)
     if rows is not None:
         return _list_table(rows, names).labels
     check_same_names(column_names(y), names, "y", "fit")

@@ -38,6 +38,7 @@ from fgfm._utils.validation import (
     row_weights,
 )
 from fgfm.decider._calibration import CALIBRATORS
+from fgfm.decider._candidates import are_lists, are_named, list_table, names_of
 from fgfm.decider._certificates import rows_apart
 from fgfm.decider._class_model import ClassModel
 from fgfm.decider._entries import Entries
@@ -159,7 +160,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         With `confidence`, "micro" and `min_precision`: the largest number of labels that a row
         gets, which is that of the rows of the fit.
     classes_ : ndarray
-        The labels: their names, or 0 to m - 1. With a flat y its classes.
+        The labels: their names, or 0 to m - 1. With a flat y its classes; with lists 0 and 1.
     multilabel_ : bool
         False if y was flat.
     label_names_in_ : ndarray of shape (m,)
@@ -167,7 +168,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     nonempty_ : bool
         Whether no validation row is empty; always False with a flat y.
     n_features_in_ : int
-        Number of columns of X.
+        Number of columns of X, if it has any.
     feature_names_in_ : ndarray of shape (m,)
         Columns of X, if it has string column names.
 
@@ -183,6 +184,16 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     ``predict_proba`` of scikit-learn's forests returns. A binary model with a flat y may have the
     two columns of its ``predict_proba``, or the probabilities of the positive class alone. A model
     of more classes has one column for each, whose probabilities sum to 1.
+
+    Rows may also name their labels: a dict ``{"label": p}``, a list of pairs ``("label", p)``, or
+    one of dicts ``{"label": "label", "score": p}``, as pipelines of transformers return them. Then
+    y lists the names of the labels of each row, or is a data frame. Labels that a row does not
+    name are absent, as in a sparse matrix; those that `fit` has not seen are an error.
+
+    If X and y are lists of 1-D arrays, of any lengths, each row has candidates of its own, as in
+    retrieval and detection: the places of a list are no labels, all candidates share one
+    calibration, and `predict`, `predict_proba` and `decide` return lists of arrays. The average is
+    "samples" or "micro". (Lists of numbers are such lists if their lengths differ, else a matrix.)
 
     Names of columns and, in pandas, of rows are compared, not only strings: X and y must have the
     same in `fit`, and later ones those of `fit`, all in the same order, or there is an error.
@@ -281,10 +292,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like, sparse matrix, data frame or list of arrays
+        X : array-like, sparse matrix, data frame or list
             Probabilities of m labels, which a model predicts for rows that it was not trained on,
-            of shape (n, m); or logits, with ``logits=True``.
-        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            of shape (n, m); or logits, with ``logits=True``. A list may have arrays, or names of
+            labels with their probabilities (see Notes of the class).
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,), or list of arrays
             True labels, 0 or 1, one column each; NaN or -1 for a label that is not known, which
             takes no part in the calibration, nor its row in the number of labels. A flat y may
             have any classes: of more than two, X has the probabilities, one column for each in
@@ -300,10 +312,14 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         X = on_host(X)
-        names = column_names(X)
+        if are_lists(X, y):
+            table = list_table(y, [len(row) for row in X])
+            return self._fit_table(X, y, self._positive_last(table), sample_weight)
+        named = are_named(X)
+        names = names_of(X, y) if named else column_names(X)
         table = read_labels(
             y,
-            count_rows(X),
+            len(X) if named else count_rows(X),
             type(self).__name__,
             keep_sparse=True,
             allow_missing=True,
@@ -351,7 +367,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             )
         self.nonempty_ = self.multilabel_ and _all_have_labels(table, used)
         settings = self._settings(self.average)
-        settings.check(entries.m)
+        settings.check()
         check_stored(entries, settings)
         missing: dict[str, Any] = {}
         if table.observed is not None:
@@ -360,12 +376,14 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         if table.observed is not None:
             entry_weight = weight[:, None] * table.observed
         if foreign:
-            warn_about_mismatch(entries, Y, entry_weight, self._names())
+            of_labels = entries.as_one_label() if table.form == "lists" else entries
+            warn_about_mismatch(of_labels, Y, entry_weight, self._names())
         if foreign and self.multilabel_ and entries.labels is None:
             warn_about_classes(entries.p, Y)
-        kind: Any = ClassModel if table.form == "classes" else LabelSetModel
         calibrator = CALIBRATORS[self.calibration]()
-        model = kind(calibrator)
+        model: Any = LabelSetModel(calibrator, one_for_all=table.form == "lists")
+        if table.form == "classes":
+            model = ClassModel(calibrator)
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             self._model = model.fit(entries, Y, weight, **missing)
         validation = Validation(entries, weight, table.labels, used, apart)
@@ -375,7 +393,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self._expectation_shift = 0.0
         # Missing labels have no F-measure; floors are promises about the calibrated model.
         smooth = hasattr(calibrator, "predict_left_out") and not (missing or settings.floors)
-        if smooth and table.form != "flat" and settings.counted is None:
+        is_batch = table.form not in ("flat", "lists") and settings.counted is None
+        if smooth and is_batch:
             self._expectation_shift = self._left_out_shift(rule, validation, Y)
         self._n_rows = len(used)
         record_parameters(self)
@@ -526,7 +545,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_parameters(self, rule.follows)
         if len(rule.follows) > 1:
             self._check_parameters()
-            rule.settings.check(len(self._names()))
+            rule.settings.check()
         return rule.restored(self._learned)
 
     def _rule_of(self, average: str) -> Any:
@@ -541,7 +560,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 f"average={self.average!r}"
             )
         settings = self._settings(average)
-        settings.check(len(self._names()))
+        settings.check()
         if settings.confidence is not None:
             raise ValueError(
                 f"average is {average!r} and confidence is {self.confidence}: the certificate is "
@@ -575,6 +594,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         """Return the names of the m labels or classes, or that of the positive class."""
         if self._label_form == "flat":
             return list(self._ordered_classes()[-1:].tolist())
+        if self._label_form == "lists":
+            return ["candidates"]
         names = self.label_names_in_ if hasattr(self, "label_names_in_") else self.classes_
         return list(np.asarray(names).tolist())
 
@@ -601,7 +622,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             p = self._model.marginals(rows.entries, n_threads(self.n_jobs))
             chosen = rule.choose_marginals(p)
             expected_f = self._shifted(rule.expected_f(p, chosen), self.average)
-        return rows.entries.to_labels(chosen, rows.sparse_class), expected_f
+        return rows.entries.to_labels(chosen, rows.matrix_kind), expected_f
 
 
 def _all_have_labels(table: LabelTable, used: Any) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["Entries", "dense_entries", "sparse_entries"]
+__all__ = ["Entries", "dense_entries", "padded_entries", "sparse_entries"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -18,7 +18,8 @@ class Entries(NamedTuple):
     """Probabilities of K labels per row.
 
     A sparse matrix is stored by rows of equal length: the stored entries of each row, then padding
-    with probability 0 and the label number m, which does not exist.
+    with probability 0 and the label number m, which does not exist. So are lists of candidates,
+    whose labels are their positions.
 
     Attributes
     ----------
@@ -74,9 +75,11 @@ class Entries(NamedTuple):
         return chosen
 
     def to_labels(self, chosen: npt.NDArray[np.int8], kind: Any) -> Any:
-        """Return chosen entries (n, K) as labels (n, m): an array, or `kind`, a class of CSR."""
+        """Return chosen entries (n, K) as labels (n, m) of a kind, as in `to_matrix`."""
         if self.labels is None:
             return chosen
+        if kind is list:
+            return self.to_lists(chosen)
         rows, columns = np.nonzero(chosen)
         at = self.labels[rows, columns]
         ones = np.ones(len(rows), dtype=np.int8)
@@ -85,12 +88,24 @@ class Entries(NamedTuple):
         return labels
 
     def to_matrix(self, kind: Any) -> Any:
-        """Return the probabilities (n, m): an array, or `kind`, a class of CSR."""
+        """Return the probabilities (n, m): an array, or `kind`, a class of CSR or `list`."""
         if self.labels is None:
             return self.p
+        if kind is list:
+            return self.to_lists(self.p)
         rows, columns = np.nonzero(self.labels < self.m)
         values = self.p[rows, columns]
         return kind((values, (rows, self.labels[rows, columns])), shape=(len(self.p), self.m))
+
+    def counts(self) -> Integers:
+        """Return the numbers (n,) of the stored entries of rows."""
+        if self.labels is None:
+            return np.full(len(self.p), self.m)
+        return np.asarray((self.labels < self.m).sum(axis=1))
+
+    def to_lists(self, values: npt.NDArray[Any]) -> list[Any]:
+        """Return values (n, K) without padding, an array for each row."""
+        return [row[:count] for row, count in zip(values, self.counts().tolist(), strict=True)]
 
 
 def dense_entries(p: npt.NDArray[Any]) -> Entries:
@@ -100,11 +115,21 @@ def dense_entries(p: npt.NDArray[Any]) -> Entries:
 
 def sparse_entries(csr: Any) -> Entries:
     """Return the stored entries of a canonical CSR matrix (n, m)."""
-    n, m = csr.shape
-    counts = np.diff(csr.indptr)
+    return padded_entries(
+        csr.data.astype(np.float64), csr.indices, np.diff(csr.indptr), csr.shape[1]
+    )
+
+
+def padded_entries(values: Any, labels: Any, counts: Any, m: int | None = None) -> Entries:
+    """Return the entries of rows of some lengths, one after the other, of m labels.
+
+    Without m the entries of a row are as many labels, by their positions.
+    """
     K = max(1, int(counts.max(initial=0)))
+    m = K if m is None else m
     inside = np.arange(K) < counts[:, None]  # (n, K)
-    p, labels = np.zeros((n, K)), np.full((n, K), m, dtype=np.int64)
-    p[inside] = csr.data
-    labels[inside] = csr.indices
-    return Entries(p, labels, m)
+    p = np.zeros(inside.shape, dtype=values.dtype)
+    at = np.full(inside.shape, m, dtype=np.int64)
+    p[inside] = values
+    at[inside] = np.nonzero(inside)[1] if labels is None else labels
+    return Entries(p, at, m)

@@ -23,7 +23,9 @@ from fgfm._utils.validation import (
     sparse_marginals,
     stacked_classes,
 )
+from fgfm.decider._candidates import are_named, listed_entries, named_entries
 from fgfm.decider._entries import Entries, dense_entries, sparse_entries
+from fgfm.decision._arrays import is_foreign, to_host
 from fgfm.decision._classes import read_classes
 
 __all__ = [
@@ -46,7 +48,12 @@ class Probabilities(NamedTuple):
 
     entries: Entries
     X: Any  # as it was passed
-    sparse_class: Any  # CSR array or matrix; None for a dense X
+    kind: Any  # of predictions: a class of CSR for a sparse X, `list` for lists; None if dense
+
+    @property
+    def matrix_kind(self) -> Any:
+        """The kind, of a matrix where predictions are lists."""
+        return sparse.csr_array if self.kind is list else self.kind
 
 
 def count_rows(X: Any) -> int:
@@ -80,6 +87,8 @@ def read_probabilities(
     Probabilities
         The probabilities of each label.
     """
+    if form == "lists" or are_named(X):
+        return _read_candidates(owner, X, form, reset=reset)
     matrix = on_host(X)
     for part in matrix if isinstance(matrix, (list, tuple)) else [matrix]:
         if isinstance(part, np.ma.MaskedArray):
@@ -95,7 +104,12 @@ def read_probabilities(
         matrix = _positive_class(matrix, owner.logits, classes)
     if frame_library(matrix) is not None and not reset and not hasattr(owner, "feature_names_in_"):
         matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
-    if frame_library(matrix) is not None:
+    # scikit-learn's validation takes longer than the decision of a row.
+    plain = type(matrix) is np.ndarray and matrix.ndim == 2 and matrix.dtype.kind == "f"
+    known = not reset and not hasattr(owner, "feature_names_in_")
+    if plain and known and matrix.shape[1] == owner.n_features_in_:
+        pass
+    elif frame_library(matrix) is not None:
         validate_data(owner, matrix, reset=reset, skip_check_array=True)
         if len(matrix) == 0 and reset:
             raise ValueError(f"X has no rows: {type(owner).__name__} needs at least 1")
@@ -126,13 +140,32 @@ def read_probabilities(
     if form == "classes":
         return Probabilities(dense_entries(read_classes(matrix, "X", owner.logits)), X, None)
     values = real_array(matrix, "X", ("row", "label"))
-    if owner.logits:
-        check_logits(values, "X", (0, 0))
-        p = expit(values.astype(np.float64))
+    return Probabilities(dense_entries(_checked(values, owner.logits)), X, None)
+
+
+def _read_candidates(owner: Any, X: Any, form: str, *, reset: bool) -> Probabilities:
+    """Validate lists of candidates, with or without names."""
+    if form == "lists":
+        entries, kind = listed_entries(X), list
     else:
-        check_marginals(values, "X", (0, 0))
-        p = np.clip(values, 0.0, 1.0)
-    return Probabilities(dense_entries(p), X, None)
+        names = getattr(owner, "label_names_in_", None)
+        entries, kind = named_entries(X, names), sparse.csr_array
+    if reset:
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(owner).pop(name, None)  # of an earlier fit
+    if reset and form != "lists":
+        owner.n_features_in_ = entries.m
+    p = _checked(entries.p, owner.logits).astype(np.float64)
+    return Probabilities(entries.with_p(p), X, kind)
+
+
+def _checked(values: Real, logits: bool) -> Real:
+    """Return values (n, K) that are probabilities, or logits, as probabilities."""
+    if logits:
+        check_logits(values, "X", (0, 0))
+        return np.asarray(expit(values.astype(np.float64)))
+    check_marginals(values, "X", (0, 0))
+    return np.clip(values, 0.0, 1.0)
 
 
 def check_columns_match(X: Any, y: Any, table: LabelTable) -> None:
@@ -262,10 +295,5 @@ def _positive_class(X: Any, logits: bool, classes: Any) -> Any:
 
 
 def on_host(X: Any) -> Any:
-    """Return a tensor of PyTorch or CuPy as a NumPy array; anything else unchanged."""
-    if hasattr(X, "detach"):
-        X = X.detach().cpu()
-        return (X.float() if "bfloat16" in str(X.dtype) else X).numpy()
-    if type(X).__module__.partition(".")[0] == "cupy":
-        return X.get()
-    return X
+    """Return an array of PyTorch, CuPy or JAX as a NumPy array; anything else unchanged."""
+    return to_host(X) if is_foreign(X) else X

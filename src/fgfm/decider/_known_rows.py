@@ -29,9 +29,10 @@ _MANY = 4  # values of a row that identify it though each is rounded more
 
 def row_digests(entries: Entries, Y: Any) -> Digests:
     """Return one digest per row of some values and of its labels Y (n, m), dense or CSR."""
-    rng = np.random.default_rng(0)
+    # The first factors are the same for any number of labels, as lists have different ones.
     a, b = (
-        rng.integers(2**64, size=size, dtype=np.uint64) for size in (entries.m + 1, Y.shape[1])
+        np.random.default_rng(seed).integers(2**64, size=size, dtype=np.uint64)
+        for seed, size in enumerate((entries.m + 1, Y.shape[1]))
     )
     bits = _rounded(entries.p)  # (n, K)
     factors = a[: entries.m] if entries.labels is None else a[entries.labels]

@@ -38,15 +38,18 @@ class LabelSetModel:
         Calibrates the probabilities.
     cardinalities : ndarray
         The numbers of labels that are possible.
-    pool : LogLinearPool
-        The distribution of the number of labels, from those of `_numbers`.
+    one_for_all : bool
+        Whether all labels share one calibration, as positions in lists do.
+    pool : LogLinearPool or None
+        The distribution of the number of labels, from those of `_numbers`; None for one label.
     exponents : ndarray of shape (2,)
         The exponents t and u of the odds. They are below 1 where labels exclude each other: the
         calibrated probabilities account for that already, and so does the number of labels.
     """
 
-    def __init__(self, calibrator: Any) -> None:
-        self.calibrator = calibrator
+    def __init__(self, calibrator: Any, *, one_for_all: bool = False) -> None:
+        self.calibrator, self.one_for_all = calibrator, one_for_all
+        self.pool: LogLinearPool | None = None
 
     def fit(
         self, entries: Entries, Y: Floats, weight: Floats, observed: Labels | None = None
@@ -75,7 +78,7 @@ class LabelSetModel:
         self.exponents = np.ones(2)
         s = Y.sum(axis=1).astype(np.int64)  # (n,)
         if observed is None:
-            self.calibrator.fit(entries, Y, weight)
+            self.calibrator.fit(self._calibrated(entries), Y, weight)
             known = s
         else:
             self.calibrator.fit(entries, Y, weight[:, None] * observed[kept])
@@ -89,9 +92,9 @@ class LabelSetModel:
             return self
         # Fitted to probabilities that have seen the labels of their row, it would be too certain.
         if hasattr(self.calibrator, "predict_left_out"):
-            q = self.calibrator.predict_left_out(entries, Y, weight)
+            q = self.calibrator.predict_left_out(self._calibrated(entries), Y, weight)
         else:
-            q = self.calibrator.predict(entries)
+            q = self.calibrator.predict(self._calibrated(entries))
         pool = LogLinearPool(self.cardinalities)
         code = np.searchsorted(self.cardinalities, s)
         self.pool = pool.fit(self._numbers(q.p), code, weight)
@@ -114,11 +117,15 @@ class LabelSetModel:
             Distribution of the number of labels. A row with fewer labels than s has all of them
             with probability d_s.
         """
-        return self._label_sets(self.calibrator.predict(entries).p, entries.m)
+        return self._label_sets(self.calibrator.predict(self._calibrated(entries)).p)
 
-    def _label_sets(self, q: Floats, m: int) -> tuple[Floats, Floats]:
-        """Return what `predict` does, from calibrated probabilities (n, K) of m labels."""
-        if m == 1:
+    def _calibrated(self, entries: Entries) -> Entries:
+        """Return entries with the labels that are calibrated."""
+        return entries.as_one_label() if self.one_for_all else entries
+
+    def _label_sets(self, q: Floats) -> tuple[Floats, Floats]:
+        """Return what `predict` does, from calibrated probabilities (n, K)."""
+        if self.pool is None:
             return q[:, :1], np.hstack([1.0 - q[:, :1], q[:, :1]])
         d = np.zeros((len(q), max(1, int(self.cardinalities[-1])) + 1))
         known = self.pool.log_weights(self._numbers(q))
@@ -159,7 +166,7 @@ class LabelSetModel:
         """
         p = np.empty(entries.p.shape)
         q = self.calibrator.predict_left_out(entries, Y, weight).p
-        reweight_marginals(*self._label_sets(q, entries.m), *self.exponents, p)
+        reweight_marginals(*self._label_sets(q), *self.exponents, p)
         return entries._replace(p=p)
 
     def run_blocks(self, entries: Entries, threads: int, work: Callable[[slice], None]) -> None:

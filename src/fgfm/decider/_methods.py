@@ -9,10 +9,11 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._label_sets import LabelSetMixin
-from fgfm._utils.label_table import format_labels, read_labels, read_true_labels
+from fgfm._utils.label_table import format_labels, read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.rows import as_frames
-from fgfm._utils.validation import label_sets
+from fgfm._utils.validation import check_same_rows, label_sets
+from fgfm.decider._candidates import list_table
 from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import Probabilities
 from fgfm.decider._known_rows import check_new_rows, row_digests
@@ -49,11 +50,17 @@ class DeciderMixin(LabelSetMixin):
         """Return the values by which rows of `fit` are recognised."""
         raise NotImplementedError
 
+    def _truth(self, y: Any, rows: Probabilities) -> Any:
+        """Return the true labels of rows as a matrix."""
+        if rows.kind is list:
+            return list_table(y, rows.entries.counts()).labels
+        return read_true_labels(y, self._fitted())
+
     def _labels(self, X: Any) -> Any:
         """Return labels (n, m), dense or CSR, each row decided by itself."""
         rows = self._read(X)
         rule = self._fitted()._fitted_rule()
-        return rows.entries.to_labels(rule.choose(rows.entries), rows.sparse_class)
+        return rows.entries.to_labels(rule.choose(rows.entries), rows.kind)
 
     def decide(self, X: Any, *, average: str | None = None) -> Decision:
         """Compute F-optimal label sets and their expected F-measure.
@@ -72,15 +79,15 @@ class DeciderMixin(LabelSetMixin):
             ``labels`` of shape (n, m), 0 or 1, and ``expected_f``: of shape (n,) for "samples",
             (m,) for "macro" and "weighted", a number for "micro". With a flat y, ``labels`` of
             shape (n,), 0 or 1, and a number; with more than two classes, their names and an
-            expectation for each. ``labels`` is sparse if X has sparse probabilities, and a data
-            frame if X is one.
+            expectation for each. ``labels`` is sparse if X has sparse probabilities or names,
+            a data frame if X is one, and a list of arrays if X and y were lists in `fit`.
         """
         rows, decider = self._read(X), self._fitted()
         average = decider.average if average is None else average
         rule = decider._rule_of(average)
         chosen, expected_f = rule.decide(rows.entries)
         expected_f = decider._shifted(expected_f, average)
-        labels = rows.entries.to_labels(chosen, rows.sparse_class)
+        labels = rows.entries.to_labels(chosen, rows.kind)
         if decider._label_form == "flat":
             labels = (labels.toarray() if sparse.issparse(labels) else labels)[:, 0]
         elif decider._label_form == "classes":
@@ -111,7 +118,7 @@ class DeciderMixin(LabelSetMixin):
         check_same_index(X=X, y=y, sample_weight=sample_weight)
         rows, decider = self._read(X), self._fitted()
         labels, expected = decider._decide_one_by_one(rows)
-        labels, truth = map(decider._that_count, (labels, read_true_labels(y, decider)))
+        labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
         if sample_weight is None:
             warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
         return float(f_measure(truth, labels, sample_weight=sample_weight, **decider._measure()))
@@ -126,12 +133,12 @@ class DeciderMixin(LabelSetMixin):
 
         Returns
         -------
-        ndarray or sparse matrix of shape (n, m)
+        ndarray or sparse matrix of shape (n, m), or list of arrays
             The probability of each label under the learned model. With a flat y the probabilities
-            of its classes.
+            of its classes; with lists those of the candidates of each row.
         """
         rows, decider = self._read(X), self._fitted()
-        p = decider._marginals(rows.entries).to_matrix(rows.sparse_class)
+        p = decider._marginals(rows.entries).to_matrix(rows.kind)
         if decider._label_form != "flat":
             return p
         p = p.toarray() if sparse.issparse(p) else p
@@ -244,8 +251,8 @@ class DeciderMixin(LabelSetMixin):
         """
         rows, decider = self._read(X), self._fitted()
         check_same_index(X=rows.X, y=y)
-        truth = label_sets(read_true_labels(y, decider), "y")
-        p = rows.entries.to_matrix(rows.sparse_class)
+        truth = label_sets(self._truth(y, rows), "y")
+        p = rows.entries.to_matrix(rows.matrix_kind)
         if sparse.issparse(p):
             truth = sparse.csr_array(truth)
         elif sparse.issparse(truth):
@@ -264,6 +271,10 @@ class DeciderMixin(LabelSetMixin):
             names = decider._that_count(np.array([names]))[0].tolist()
         else:
             rules |= rivals(p, truth, **decider._measure())
+        if rows.kind is list:
+            table = compare(rules, truth, list(range(rows.entries.m)), **decider._measure())
+            table["predicted"] *= truth.shape[0] * rows.entries.m / rows.entries.counts().sum()
+            return table.loc[["overall"]]
         return compare(rules, truth, names, **decider._measure())
 
     def _row_f(self, X: Any, y: Any) -> tuple[Floats, Floats]:
@@ -276,14 +287,9 @@ class DeciderMixin(LabelSetMixin):
                 "F-measures are not means over rows"
             )
         check_same_index(X=rows.X, y=y)
-        names = vars(decider).get("label_names_in_")
-        Y = read_labels(
-            *(y, len(rows.entries.p), type(self).__name__),
-            keep_sparse=True,
-            allow_lists=names is not None,
-            names=names,
-        ).labels
+        truth = self._truth(y, rows)
+        Y = label_sets(truth, "y")
+        check_same_rows([len(rows.entries.p), Y.shape[0]], ["X", "y"])
         check_new_rows(self._known_rows, row_digests(self._row_values(X, rows), Y))
         labels, expected_f = decider._decide_one_by_one(rows)
-        f = f_measure(read_true_labels(y, decider), labels, per_row=True, **decider._measure())
-        return expected_f, f
+        return expected_f, f_measure(truth, labels, per_row=True, **decider._measure())

@@ -65,8 +65,8 @@ class Settings(NamedTuple):
         """The limits of a label set as `fgfm.decision` takes them."""
         return {"min_labels": self.least, "max_labels": self.most}
 
-    def check(self, m: int) -> None:
-        """Raise unless the parameters can be combined, and some set of m labels has the limits."""
+    def check(self) -> None:
+        """Raise unless the parameters can be combined, and some label set has the limits."""
         limited = self.least != 0 or self.most is not None or self.constraints is not None
         by_row = self.average == "samples" and self.form not in ("flat", "classes")
         if not by_row and (self.constraints is not None or (self.form == "flat" and limited)):
@@ -78,7 +78,13 @@ class Settings(NamedTuple):
         if self.floors and (limited or self.form == "classes"):
             other = "min_labels, max_labels and constraints" if limited else "classes"
             raise ValueError(f"{' and '.join(self.floors)} cannot be combined with {other}")
+        if self.form == "lists" and self.average in ("macro", "weighted"):
+            raise ValueError(
+                f"average is {self.average!r} and X and y are lists: the places of a list are no "
+                "labels that have an F-measure; it must be 'samples' or 'micro'"
+            )
         if limited:
+            m = max(self.least, self.most or 0) if self.form == "lists" else len(self.names)
             self.objective(m).constraints(m)
 
     def objective(self, m: int) -> Objective:
