@@ -4,6 +4,7 @@ from __future__ import annotations
 
 ORDER = (
     "text.py",
+    "background.py",
     "images.py",
     "medicine.py",
     "masks.py",
