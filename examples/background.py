@@ -29,9 +29,9 @@ from fgfm import FDecider
 
 MODULES = (
     "numpy numpy.fft numpy.linalg numpy.random scipy.fft scipy.integrate scipy.interpolate "
-    "scipy.linalg scipy.ndimage scipy.optimize scipy.signal scipy.sparse scipy.spatial scipy.stats "
-    "sklearn.cluster sklearn.datasets sklearn.decomposition sklearn.ensemble sklearn.linear_model "
-    "sklearn.manifold sklearn.metrics sklearn.preprocessing sklearn.svm"
+    "scipy.linalg scipy.ndimage scipy.optimize scipy.signal scipy.sparse scipy.spatial "
+    "scipy.stats sklearn.cluster sklearn.datasets sklearn.decomposition sklearn.ensemble "
+    "sklearn.linear_model sklearn.manifold sklearn.metrics sklearn.preprocessing sklearn.svm"
 )
 TYPES = ["array", "bool", "callable", "float", "int", "str"]
 NAMES = {"array_like": "array", "array-like": "array", "ndarray": "array", "boolean": "bool"}
