@@ -78,7 +78,7 @@ def hashed_order(values: Floats, alpha: float = 0.05) -> float:
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
         wealth = np.array([alpha * part])
-        bet(column, middle, wealth)
+        bet(column, column, middle, wealth)
         low, high = (middle, high) if wealth[0] >= part else (low, middle)
     return low
 

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 from scipy import sparse
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from fgfm.io import Dataset, FeatureEncoder
-from fgfm.io import load as load_file
+from fgfm.io import FeatureEncoder
 
 __all__ = ["FOLDER", "Split", "load", "read"]
 
 FOLDER = Path(os.environ.get("FGFM_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+class _Data(NamedTuple):
+    """The arrays of a file; the standard split, if there is one."""
+
+    X: Any
+    Y: npt.NDArray[np.int64]
+    train: Any
+    test: Any
 
 
 class Split(NamedTuple):
@@ -33,7 +42,7 @@ class Split(NamedTuple):
 def read(name: str) -> tuple[Any, npt.NDArray[np.int64]]:
     """Read the features and labels of all rows of a data set."""
     data = _read(name)
-    return data.X, np.asarray(data.Y).astype(np.int64)
+    return data.X, data.Y
 
 
 def load(name: str, seed: int = 0) -> Split:
@@ -49,19 +58,33 @@ def load(name: str, seed: int = 0) -> Split:
     scaler = MaxAbsScaler() if sparse.issparse(data.X) else StandardScaler()
     X_train = scaler.fit_transform(data.X[train].astype(np.float64))
     X_test = scaler.transform(data.X[test].astype(np.float64))
-    Y = np.asarray(data.Y).astype(np.int64)
-    return Split(X_train, Y[train], X_test, Y[test])
+    return Split(X_train, data.Y[train], X_test, data.Y[test])
 
 
-def _read(name: str) -> Dataset:
+def _read(name: str) -> _Data:
     path = FOLDER / f"{name}.npz"
     if not path.exists():
         raise FileNotFoundError(
             f"{path} does not exist: FGFM_DATA must name the folder of the data sets"
         )
-    data = load_file(path)
-    if hasattr(data.X, "columns"):  # nominal columns
-        numbers = [str(name) for name in data.X.select_dtypes("number")]
-        encoder = FeatureEncoder(number=numbers, dense=True)
-        data = replace(data, X=encoder.fit_transform(data.X))
-    return data
+    with np.load(path) as arrays:
+        if "X" in arrays:
+            X = arrays["X"].astype(np.float64)
+        else:
+            parts = tuple(arrays[f"X_{part}"] for part in ("data", "indices", "indptr"))
+            X = sparse.csr_array(parts, shape=tuple(arrays["X_shape"]))
+        if "nominal_categories_json" in arrays:
+            X = _with_categories(X, arrays)
+        Y = arrays["Y"].astype(np.int64)
+        return _Data(X, Y, arrays.get("train_idx"), arrays.get("test_idx"))
+
+
+def _with_categories(X: Any, arrays: Any) -> Any:
+    """Return the features with an indicator of each category in the place of its code."""
+    frame = pd.DataFrame(X, columns=arrays["feature_names"].tolist())
+    nominal = json.loads(str(arrays["nominal_categories_json"]))
+    for name, codes in nominal.items():
+        texts = {float(code): str(value) for value, code in codes.items()}
+        frame[name] = pd.Categorical(frame[name].map(texts))
+    numbers = [name for name in frame if name not in nominal]
+    return FeatureEncoder(number=numbers, dense=True).fit_transform(frame)

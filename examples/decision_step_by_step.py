@@ -48,7 +48,8 @@ for size, value in zip(k, values, strict=True):
 # The largest value is the decision. The empty set is a candidate as well: it scores 1 if no label
 # is true, so that its value is the probability of this event.
 
-labels, expected_f = fgfm.decision.from_marginals(proba)
+decision = fgfm.decision.from_marginals(proba)
+labels, expected_f = decision
 print("decision:", [names[i] for i in np.flatnonzero(labels[0])])
 print("expected F1:", expected_f[0].round(4), "by hand:", max(values).round(4))
 print("empty set:", np.prod(1.0 - proba).round(4))
@@ -60,7 +61,7 @@ assert np.isclose(expected_f[0], max(values))
 # recall if it is true.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
-DecisionDisplay.from_marginals(proba, label_names=names, ax=left)
+DecisionDisplay.from_decision(proba, decision, label_names=names, ax=left)
 right.plot(k, values, marker="o")
 right.set(xlabel="labels in the set", ylabel="expected F1 of the best set", ylim=(0, None))
 plt.show()

@@ -29,7 +29,7 @@ __all__ = [
     "read_terminal",
     "run",
     "run_ok",
-    "save_npz",
+    "save_arff",
     "started",
     "started_on_terminal",
 ]
@@ -47,10 +47,21 @@ def make_rows(n=120, seed=0):
     return X, Y
 
 
-def save_npz(path, X, Y=None, feature_names=None, label_names=None, **arrays):
-    """Write a data set as an archive of NumPy."""
-    given = {"Y": Y, "feature_names": feature_names, "label_names": label_names}
-    np.savez(path, X=X, **{k: np.array(v) for k, v in given.items() if v is not None}, **arrays)
+def save_arff(path, X, Y=None, label_names=NAMES, feature_names=None):
+    """Write a data set whose labels are declared, as ARFF of MEKA."""
+    names = [f"x{j}" for j in range(1, X.shape[1] + 1)] if feature_names is None else feature_names
+    labels = [] if Y is None else list(label_names)
+    values = (
+        X.tolist()
+        if Y is None
+        else [[*x, *y] for x, y in zip(X.tolist(), Y.tolist(), strict=True)]
+    )
+    quoted = [name.replace("\\", "\\\\").replace("'", "\\'") for name in [*names, *labels]]
+    kinds = ["numeric"] * len(names) + ["{0,1}"] * len(labels)
+    head = [f"@attribute '{name}' {kind}" for name, kind in zip(quoted, kinds, strict=True)]
+    relation = f"@relation 'r: -C -{len(labels)}'" if labels else "@relation r"
+    rows = [",".join(map(repr, row)) for row in values]
+    path.write_text("\n".join([relation, *head, "@data", *rows, ""]))
 
 
 def run(*arguments, stdin=None):

@@ -1,4 +1,4 @@
-"""The directive ``command-line``: the output of ``fgfm COMMAND --help`` for every command."""
+"""The directives ``command-line``, the help of every command, and ``file-formats``, a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,22 @@ class CommandLine(SphinxDirective):
         return self.parse_text_to_nodes("\n".join(source), allow_section_headings=True)
 
 
+class FileFormats(SphinxDirective):
+    """A table of the formats that `fgfm.io.load` reads."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the parsed table."""
+        from fgfm.io import FORMATS
+
+        lines = ["| format | file | labels |", "|---|---|---|"]
+        for format in FORMATS.values():
+            files = ", ".join(f"`{suffix}`" for suffix in format.suffixes)
+            lines.append(f"| {format.name} | {files} | {format.labels} |")
+        return self.parse_text_to_nodes("\n".join(lines))
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register the directive."""
     app.add_directive("command-line", CommandLine)
+    app.add_directive("file-formats", FileFormats)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

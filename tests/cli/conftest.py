@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from command_line import NAMES, make_rows, run_ok, save_npz
+from command_line import NAMES, make_rows, run_ok, save_arff
 
 LONG = tuple(f"{name} {'of a very long and winding description ' * 3}" for name in NAMES)
 FEATURES = tuple(f"x{j}" for j in range(1, 6))
@@ -33,18 +33,15 @@ def folder(tmp_path_factory, dataset):
     whole.to_csv(path / "all.csv", index=False)
     whole.to_parquet(path / "all.parquet")
     whole.to_json(path / "all.jsonl", orient="records", lines=True)
-    types = dict.fromkeys(FEATURES, "numeric") | dict.fromkeys(NAMES, "{0,1}")
-    head = [f"@attribute {name} {kind}" for name, kind in types.items()]
-    rows = whole.to_csv(index=False, header=False)
-    (path / "all.arff").write_text("\n".join(["@relation 'r: -C -4'", *head, "@data", rows]))
+    save_arff(path / "all.arff", X, Y)
+    save_arff(path / "train.arff", X[:80], Y[:80])
+    save_arff(path / "test.arff", X[80:], Y[80:])
+    save_arff(path / "long.arff", X, Y, LONG)
     dump_svmlight_file(X, Y, str(path / "all.svm"), multilabel=True, zero_based=False)
     tags = [",".join(map(str, np.flatnonzero(y))) for y in Y]
     pairs = [" ".join(f"{j}:{v!r}" for j, v in enumerate(x)) for x in X.tolist()]
     lines = [f"{a} {b}" for a, b in zip(tags, pairs, strict=True)]
     (path / "all.xmc").write_text("\n".join(["120 5 4", *lines]))
-    split = {"train_idx": dataset.train, "test_idx": dataset.test}
-    save_npz(path / "all.npz", X, Y, FEATURES, NAMES, **split)
-    save_npz(path / "long.npz", X, Y, FEATURES, LONG)
     frame.insert(0, "id", [f"{k:03d}" for k in range(120)])
     frame["place"] = np.where(X[:, 4] > 0, "north", "south")
     frame.loc[7, "x1"] = np.nan
@@ -60,6 +57,5 @@ def folder(tmp_path_factory, dataset):
 def model(folder):
     """A model fitted to the training rows."""
     path = folder / "model.fgfm"
-    options = ["--split", "train", "-e", "ridge", "-o", path]
-    run_ok("fit", folder / "all.npz", *options)
+    run_ok("fit", folder / "train.arff", "-e", "ridge", "-o", path)
     return path

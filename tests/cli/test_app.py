@@ -55,7 +55,7 @@ def test_help_has_examples_and_fits_the_terminal(name):
 
 
 def test_results_fit_the_terminal(folder, tmp_path):
-    data = folder / "long.npz"
+    data = folder / "long.arff"
     path = tmp_path / ("model" * 10 + ".fgfm")
     for arguments in (
         ["fit", data, "-o", path],

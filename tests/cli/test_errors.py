@@ -10,7 +10,7 @@ import pytest
 from sklearn.preprocessing import StandardScaler
 
 import fgfm
-from command_line import NAMES, assert_one_line_error, make_rows, run, save_npz
+from command_line import NAMES, assert_one_line_error, make_rows, run
 
 CASES = {
     "fit": [
@@ -38,46 +38,44 @@ CASES = {
         ),
         (["all.csv", "-l", "purple"], "no column is called 'purple': there are 'x1', "),
         (["all.csv", "-l", "-9"], "labels is -9: there are 9 columns"),
-        (["all.npz", "-o", "no/m"], "there is no folder"),
-        (["all.npz", "-o", "."], "a folder: it must be a file"),
-        (["all.npz", "-e", "rigde"], "it must be one of auto, ridge, logistic, forest"),
-        (["all.npz", "--beta", "-1"], "beta is -1"),
-        (["all.npz", "--jobs", "0"], "n_jobs is 0"),
-        (["all.npz", "--split", "x"], "--split is 'x'"),
-        (["all.svm", "--split", "train"], "--split is 'train': all.svm has no split"),
-        (["all.npz", "--format", "x"], "format is 'x'"),
+        (["all.arff", "-o", "no/m"], "there is no folder"),
+        (["all.arff", "-o", "."], "a folder: it must be a file"),
+        (["all.arff", "-e", "rigde"], "it must be one of auto, ridge, logistic, forest"),
+        (["all.arff", "--beta", "-1"], "beta is -1"),
+        (["all.arff", "--jobs", "0"], "n_jobs is 0"),
+        (["all.arff", "--format", "x"], "format is 'x'"),
     ],
     "predict": [
-        (["all.npz", "all.npz", "-o", "s.csv"], "model saved by fgfm"),
-        (["all.csv", "all.npz", "-o", "s.csv"], "model saved by fgfm"),
-        (["none.fgfm", "all.npz", "-o", "s.csv"], "none.fgfm: no such file"),
-        (["scaler.fgfm", "all.npz", "-o", "s.csv"], "holds StandardScaler: it must hold a fitted"),
-        (["model.fgfm", "all.npz", "-o", "-", "--proba", "-"], "they must be two files"),
-        (["model.fgfm", "all.npz", "-o", "s.doc"], "has the extension '.doc'"),
+        (["all.arff", "all.arff", "-o", "s.csv"], "model saved by fgfm"),
+        (["all.csv", "all.arff", "-o", "s.csv"], "model saved by fgfm"),
+        (["none.fgfm", "all.arff", "-o", "s.csv"], "none.fgfm: no such file"),
+        (
+            ["scaler.fgfm", "all.arff", "-o", "s.csv"],
+            "holds StandardScaler: it must",
+        ),
+        (["model.fgfm", "all.arff", "-o", "-", "--proba", "-"], "they must be two files"),
+        (["model.fgfm", "all.arff", "-o", "s.doc"], "has the extension '.doc'"),
         (["model.fgfm", "bad.csv", "-o", "s.csv"], "there are no columns 'x1', 'x2', 'x3' (did"),
         (
-            ["model.fgfm", "all.npz", "-o", "s.csv", "--ids", "x"],
-            "ids is ['x']: all.npz has no named columns",
+            ["model.fgfm", "all.svm", "-o", "s.csv", "--ids", "x"],
+            "ids is ['x']: all.svm has no named columns",
         ),
         (["model.fgfm", "new.csv", "-o", "s.csv", "--ids", "x"], "no column 'x' (did you mean 'x"),
-        (["model.fgfm", "wide.npz", "-o", "s.csv"], "X has 6 features, but"),
-        (["model.fgfm", "all.npz", "-o", "s.csv", "--beta", "nan"], "beta is nan"),
-        (["model.fgfm", "all.npz", "--average", "mean"], "average is 'mean': it must be"),
+        (["model.fgfm", "all.arff", "-o", "s.csv", "--beta", "nan"], "beta is nan"),
+        (["model.fgfm", "all.arff", "--average", "mean"], "average is 'mean': it must be"),
     ],
     "evaluate": [
         (["new.csv", "--drop", "id"], "(option: --labels)"),
-        (["all.npz", "--folds", "1"], "folds is 1: it must be from 2 to 120"),
-        (["all.npz", "--split", "test", "--test", "all.npz"], "give one of them"),
-        (["all.npz", "--test", "all.npz", "--model", "model.fgfm"], "give one of them"),
-        (["all.npz", "--split", "train"], "--split is 'train'"),
-        (["all.npz", "--test", "long.npz"], "is not a label of training"),
-        (["long.npz", "--model", "model.fgfm"], "is not a label of training"),
+        (["all.arff", "--folds", "1"], "folds is 1: it must be from 2 to 120"),
+        (["all.arff", "--test", "all.arff", "--model", "model.fgfm"], "give one of them"),
+        (["all.arff", "--test", "long.arff"], "no column is called 'red'"),
+        (["long.arff", "--model", "model.fgfm"], "no column is called 'red'"),
         (
-            ["long.npz", "--model", "named.fgfm"],
+            ["long.arff", "--model", "named.fgfm"],
             "is not a label of training: there are 'red', 'green'",
         ),
         (
-            ["all.npz", "--model", "model.fgfm", "-e", "svm"],
+            ["all.arff", "--model", "model.fgfm", "-e", "svm"],
             "--learner is an option for fit",
         ),
     ],
@@ -88,7 +86,6 @@ CASES = {
 def faulty(folder, model):
     """The folder of all files, and some that a command refuses."""
     (folder / "bad.csv").write_text("X1,x-2,y,x4,x5\n1,2,3,4,5\n")
-    save_npz(folder / "wide.npz", np.eye(6))
     fgfm.save(StandardScaler().fit(np.eye(5)), folder / "scaler.fgfm")
     X, Y = make_rows()
     named = fgfm.FClassifier().fit(X, pd.DataFrame(Y, columns=NAMES))

@@ -27,7 +27,7 @@ def run_json(*arguments):
 
 
 def test_cross_validation_agrees_with_python(folder, dataset):
-    found = run_json(folder / "all.npz", "--folds", "4", "-e", "ridge")
+    found = run_json(folder / "all.arff", "--folds", "4", "-e", "ridge")
     ridge = OneVsRestClassifier(RidgeLogistic(random_state=0))
     X = FeatureEncoder().fit_transform(dataset.X)
     Y = pd.DataFrame(dataset.Y, columns=list(NAMES))
@@ -39,17 +39,11 @@ def test_cross_validation_agrees_with_python(folder, dataset):
     assert (found["rows"], found["features"], found["labels"]) == (120, 5, 4)
 
 
-def test_split_two_files_and_fitted_model_agree(folder, tmp_path, dataset, model):
-    whole = pd.read_csv(folder / "all.csv")
-    whole.iloc[dataset.train].to_csv(tmp_path / "train.csv", index=False)
-    whole.iloc[dataset.test].to_csv(tmp_path / "test.csv", index=False)
-    options = ["-e", "ridge"]
-    split = run_json(folder / "all.npz", "--split", "test", *options)
-    files = run_json(tmp_path / "train.csv", "--test", tmp_path / "test.csv", "-l", "-4", *options)
-    fitted = run_json(folder / "all.npz", "--split", "test", "--model", model)
-    assert files["measures"] == split["measures"]
-    assert fitted["n_rows"] == split["n_rows"] == 40
-    for measure, by_rule in split["measures"].items():
+def test_two_files_and_fitted_model_agree(folder, model):
+    files = run_json(folder / "train.arff", "--test", folder / "test.arff", "-e", "ridge")
+    fitted = run_json(folder / "test.arff", "--model", model)
+    assert fitted["n_rows"] == files["n_rows"] == 40
+    for measure, by_rule in files["measures"].items():
         for rule in ("f_optimal", "half"):
             assert_allclose(
                 fitted["measures"][measure][rule]["value"], by_rule[rule]["value"], rtol=1e-9
@@ -59,7 +53,7 @@ def test_split_two_files_and_fitted_model_agree(folder, tmp_path, dataset, model
 def test_beta_of_a_fitted_model_is_replaced(folder, model):
     sizes = []
     for beta in (1, 3):
-        found = run_json(folder / "all.npz", "--split", "test", "--model", model, "--beta", beta)
+        found = run_json(folder / "test.arff", "--model", model, "--beta", beta)
         assert found["beta"] == beta
         sizes.append(found["measures"]["labels_per_row"]["f_optimal"]["value"])
     assert sizes[0] < sizes[1]
@@ -69,13 +63,13 @@ def test_model_without_names_is_evaluated(folder, tmp_path):
     X, Y = make_rows()
     classifier = fgfm.FClassifier(random_state=0).fit(X, Y)
     fgfm.save(classifier, tmp_path / "m.fgfm")
-    found = run_json(folder / "all.npz", "--model", tmp_path / "m.fgfm")
+    found = run_json(folder / "all.arff", "--model", tmp_path / "m.fgfm")
     f = found["measures"]["instance_f"]["f_optimal"]["value"]
     assert_allclose(f, classifier.score(X, Y))
 
 
 def test_table_shows_measures_gains_and_notes(folder):
-    table = run_ok("evaluate", folder / "all.npz", "--folds", "2").stdout
+    table = run_ok("evaluate", folder / "all.arff", "--folds", "2").stdout
     for text in ("F-optimal", "p > 0.5", "p > t", "instance F1", "gain of F-optimal", "t = "):
         assert text in table
     assert "learner auto; 2-fold cross-validation" in table
@@ -83,7 +77,7 @@ def test_table_shows_measures_gains_and_notes(folder):
 
 @pytest.mark.slow
 def test_progress_shows_what_is_done(folder, model):
-    data = folder / "all.npz"
+    data = folder / "all.arff"
     for options, wanted in (
         (["--folds", "2"], [" of 2: fitting models"]),
         (["--model", model], ["deciding 120 rows"]),
@@ -91,4 +85,4 @@ def test_progress_shows_what_is_done(folder, model):
         with started_on_terminal("evaluate", data, *options) as (process, terminal):
             seen = read_terminal(terminal).decode()
             assert process.wait() == 0
-        assert all(text in seen for text in ["reading all.npz", *wanted]), seen
+        assert all(text in seen for text in ["reading all.arff", *wanted]), seen

@@ -24,7 +24,7 @@ from command_line import (
     read_terminal,
     run,
     run_ok,
-    save_npz,
+    save_arff,
     started_on_terminal,
 )
 from fgfm.io import FeatureEncoder, load
@@ -46,7 +46,7 @@ TABLES = ("all.csv", "all.parquet", "all.jsonl")
         ("all.arff", ["--average", "macro"], {"average": "macro"}),
         ("all.svm", [], {}),
         ("all.xmc", [], {}),
-        ("all.npz", ["--beta", "2"], {"beta": 2.0}),
+        ("all.arff", ["--beta", "2"], {"beta": 2.0}),
     ],
 )
 def test_every_format_gives_the_model_of_python(folder, tmp_path, name, options, params):
@@ -67,12 +67,12 @@ def test_every_format_gives_the_model_of_python(folder, tmp_path, name, options,
 
 def test_average_of_the_model_is_that_of_predict(folder, tmp_path):
     path, target = tmp_path / "model.fgfm", tmp_path / "sets.csv"
-    run_ok("fit", folder / "all.npz", "--average", "macro", "-o", path)
+    run_ok("fit", folder / "all.arff", "--average", "macro", "-o", path)
     model = fgfm.load(path)
     assert model.average == "macro"
     assert model.decider_.thresholds_.shape == (4,)
-    printed = run_ok("predict", path, folder / "all.npz", "--wide", "-o", target)
-    decision = model.decide(load(folder / "all.npz").X)
+    printed = run_ok("predict", path, folder / "all.arff", "--wide", "-o", target)
+    decision = model.decide(load(folder / "all.arff").X)
     assert (pd.read_csv(target) == decision.labels.to_numpy()).all(axis=None)
     assert f"mean expected F1 of labels {decision.expected_f.mean():.3f}" in printed.stderr
 
@@ -177,13 +177,13 @@ def test_data_file_is_not_overwritten(folder, tmp_path):
 )
 def test_missing_library_is_named(folder, monkeypatch, tmp_path, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
-    result = run("fit", folder / "all.npz", "-o", tmp_path / "m")
+    result = run("fit", folder / "all.arff", "-o", tmp_path / "m")
     assert_one_line_error(result, f"pip install '{extra}'")
 
 
 @pytest.mark.slow
 def test_progress_bar_on_a_terminal(folder, tmp_path):
-    command = ["fit", folder / "all.npz", "-o", tmp_path / "model.fgfm"]
+    command = ["fit", folder / "all.arff", "-o", tmp_path / "model.fgfm"]
     with started_on_terminal(*command) as (process, terminal):
         seen = read_terminal(terminal)
         assert process.wait() == 0
@@ -203,8 +203,8 @@ def test_progress_bar_on_a_terminal(folder, tmp_path):
 def test_interrupt_ends_with_one_line_and_no_file(options, tmp_path):
     X, Y = make_rows(3000)
     X = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 400))])
-    save_npz(tmp_path / "many.npz", X, Y, label_names=NAMES)
-    command = ["fit", tmp_path / "many.npz", *options, "-o", tmp_path / "model.fgfm"]
+    save_arff(tmp_path / "many.arff", X, Y)
+    command = ["fit", tmp_path / "many.arff", *options, "-o", tmp_path / "model.fgfm"]
     with started_on_terminal(*command) as (process, terminal):
         seen = read_terminal(terminal, until=b"models")
         process.send_signal(signal.SIGINT)
@@ -212,7 +212,7 @@ def test_interrupt_ends_with_one_line_and_no_file(options, tmp_path):
         assert process.wait() == 130
     assert b"fgfm: stopped" in seen
     assert b"Traceback" not in seen
-    assert os.listdir(tmp_path) == ["many.npz"]
+    assert os.listdir(tmp_path) == ["many.arff"]
 
 
 def test_labels_are_stored_by_name(folder, model):

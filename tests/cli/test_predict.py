@@ -22,7 +22,7 @@ from command_line import (
     names_of,
     run,
     run_ok,
-    save_npz,
+    save_arff,
     started,
 )
 from fgfm.io import decide, load
@@ -51,12 +51,12 @@ def tags_model(folder):
 
 @pytest.mark.parametrize("beta", [1.0, 2.0])
 def test_output_formats_agree_with_python(folder, tmp_path, model, beta):
-    X = load(folder / "all.npz").X[80:]
+    X = load(folder / "test.arff").X
     saved = fgfm.load(model)
     saved.set_params(beta=beta)
     decision = saved.decide(X)
     sets = names_of(decision.labels, NAMES)
-    command = ["predict", model, folder / "all.npz", "--split", "test", "--beta", beta]
+    command = ["predict", model, folder / "test.arff", "--beta", beta]
     run_ok(*command, "-o", tmp_path / "s.parquet")
     frame = pd.read_parquet(tmp_path / "s.parquet")
     assert [set(cell) for cell in frame["labels"]] == sets
@@ -90,16 +90,10 @@ def test_averages_decide_all_rows_together(folder, tmp_path, table_model, averag
     assert f"{expected} {np.mean(decision.expected_f):.3f}: " in result.stderr
 
 
-def test_average_of_a_split(folder, model, tmp_path):
-    run_ok("predict", model, folder / "all.npz", "--split", "test", "--average", "macro",
-           "-o", tmp_path / "s.csv")  # fmt: skip
-    assert (tmp_path / "s.csv").read_text().count("\n") == 41
-
-
 def test_probabilities_are_those_of_python(folder, tmp_path, model):
-    X = load(folder / "all.npz").X[80:]
+    X = load(folder / "test.arff").X
     path = tmp_path / "p.parquet"
-    run_ok("predict", model, folder / "all.npz", "--split", "test", "--proba", path)
+    run_ok("predict", model, folder / "test.arff", "--proba", path)
     assert_array_equal(pd.read_parquet(path), fgfm.load(model).predict_proba(X))
 
 
@@ -171,11 +165,11 @@ def test_model_without_names(folder, tmp_path):
     X, Y = make_rows()
     classifier = fgfm.FClassifier(random_state=0).fit(X, Y)
     fgfm.save(classifier, tmp_path / "m.fgfm")
-    run_ok("predict", tmp_path / "m.fgfm", folder / "all.npz", "-o", tmp_path / "s.csv")
+    run_ok("predict", tmp_path / "m.fgfm", folder / "all.arff", "-o", tmp_path / "s.csv")
     expected = names_of(classifier.predict(X), ["0", "1", "2", "3"])
     assert label_sets(tmp_path / "s.csv")[0] == expected
     fgfm.save(classifier.fit(X, Y[:, 0]), tmp_path / "m.fgfm")
-    result = run("predict", tmp_path / "m.fgfm", folder / "all.npz")
+    result = run("predict", tmp_path / "m.fgfm", folder / "all.arff")
     assert_one_line_error(result, "predicts one class for each row: use its predict in Python")
 
 
@@ -212,14 +206,14 @@ def test_inputs_are_not_overwritten(folder, model, tmp_path):
 
 def test_missing_library_is_named(folder, monkeypatch, tmp_path, model):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    result = run("predict", model, folder / "all.npz", "-o", tmp_path / "s.csv")
+    result = run("predict", model, folder / "all.arff", "-o", tmp_path / "s.csv")
     assert_one_line_error(result, "pip install 'fgfm[data]'")
 
 
 def test_closed_output_ends_the_program_quietly(tmp_path, model):
     X, Y = make_rows(20000)
-    save_npz(tmp_path / "many.npz", X, Y, label_names=NAMES)
-    command = ["predict", model, tmp_path / "many.npz", "-o", "-"]
+    save_arff(tmp_path / "many.arff", X, Y)
+    command = ["predict", model, tmp_path / "many.arff", "-o", "-"]
     with started(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout.readline() == b"labels,expected_f\n"
         process.stdout.close()
@@ -240,14 +234,14 @@ def kill_while_writing(target, delay, *arguments):
 @pytest.mark.parametrize("delay", [0.0, 0.01, 0.05])
 def test_killed_commands_leave_the_old_file_or_the_new_one(folder, tmp_path, model, delay):
     X, Y = make_rows(4000)
-    save_npz(tmp_path / "many.npz", X, Y, label_names=NAMES)
+    save_arff(tmp_path / "many.arff", X, Y)
     path, sets = tmp_path / "model.fgfm", tmp_path / "sets.csv"
-    predict = ["predict", model, tmp_path / "many.npz", "-o"]
+    predict = ["predict", model, tmp_path / "many.arff", "-o"]
     complete = run_ok(*predict, "-").stdout
     kill_while_writing(sets, delay, *predict, sets)
     assert not sets.exists() or sets.read_text() == complete
     path.write_bytes(model.read_bytes())
-    fit = ["fit", folder / "all.npz", "-o", path]
+    fit = ["fit", folder / "all.arff", "-o", path]
     kill_while_writing(path, delay, *fit)
     assert len(fgfm.load(path).classes_) == 4
 
@@ -255,15 +249,15 @@ def test_killed_commands_leave_the_old_file_or_the_new_one(folder, tmp_path, mod
 def test_limits_replace_those_of_the_model(folder, model, tmp_path):
     (tmp_path / "rules.json").write_text('{"required": ["dark"], "groups": [["red", 1]]}')
     options = ["--min-labels", "2", "--max-labels", "2", "--constraints", tmp_path / "rules.json"]
-    run_ok("predict", model, folder / "all.npz", "-o", tmp_path / "s.csv", *options)
+    run_ok("predict", model, folder / "all.arff", "-o", tmp_path / "s.csv", *options)
     loaded = fgfm.load(model)
     rules = fgfm.decision.Constraints(required=["dark"], groups=[["red", "green"]])
     loaded.set_params(min_labels=2, max_labels=2, constraints=rules)
-    X = load(folder / "all.npz").X
+    X = load(folder / "all.arff").X
     found, expected_f = label_sets(tmp_path / "s.csv")
     assert found == names_of(loaded.predict(X), NAMES)
     assert all(len(labels) == 2 and "dark" in labels for labels in found)
     assert_allclose(expected_f, loaded.expected_f(X), atol=1e-6)
     (tmp_path / "rules.json").write_text('{"required": ["drak"]}')
-    result = run("predict", model, folder / "all.npz", "--constraints", tmp_path / "rules.json")
+    result = run("predict", model, folder / "all.arff", "--constraints", tmp_path / "rules.json")
     assert_one_line_error(result, "required has label 'drak': there is no such label; did you")

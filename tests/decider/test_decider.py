@@ -278,8 +278,31 @@ def test_guarantees_need_means_over_rows():
         decider.lower_bound(p, Y)
     with pytest.raises(ValueError, match=r"average is 'macro'.*not means over rows"):
         decider.select(p, Y, 0.5)
-    with pytest.raises(ValueError, match="y is flat: the guarantee needs"):
-        FDecider().fit(p[:, 0], Y[:, 0]).lower_bound(p[:, 0], Y[:, 0])
+    with pytest.raises(ValueError, match=r"or a flat y of two classes.*metrics.f_interval"):
+        decider.lower_bound(p, Y)
+
+
+@pytest.mark.parametrize("form", [np.asarray, lambda p: np.stack([1.0 - p, p], axis=1)])
+def test_guarantees_of_a_flat_y(form):
+    p, Y = independent(6000, 1)
+    X, y = form(p[:, 0]), np.where(Y[:, 0] > 0, "yes", "no")
+    decider = FDecider(beta=2.0, pos_label="yes").fit(X[:500], y[:500])
+    new, test = slice(500, 2500), slice(2500, None)
+    found = y == "yes", decider.predict(X) == "yes"
+    bound = decider.lower_bound(X[new], y[new], confidence=0.9)
+    assert bound == fgfm.metrics.f_lower_bound(found[0][new], found[1][new], 0.9, beta=2.0)
+    target = decider.score(X[new], y[new]) + 0.03
+    low, high, answered, f = decider.select(X[new], y[new], target)
+    assert 0.1 < answered < 0.98
+    assert low <= decider.thresholds_ <= high
+    q = decider.predict_proba(X)[:, 1]
+    rows = (q <= low) | (q >= high)
+    assert rows[new].mean() == pytest.approx(answered)
+    assert decider.score(X[new][rows[new]], y[new][rows[new]]) == pytest.approx(f)
+    assert decider.score(X[test][rows[test]], y[test][rows[test]]) > target
+    assert decider.select(X[new], y[new], 0.9999)[:3] == (-np.inf, np.inf, 0.0)
+    with pytest.raises(ValueError, match="rows that were used in fit"):
+        decider.lower_bound(X[:500], y[:500])
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])

@@ -226,7 +226,10 @@ def test_limits_of_lists(average):
         (lambda d: d.decide(X_NEW, average="weighted"), "average is 'weighted' and X and y"),
         (lambda d: d.predict_names(X_NEW), "whose places have no names"),
         (lambda d: d.predict_frame(X_NEW), "whose places have no names"),
-        (lambda d: fgfm.onnx.export_decision(d), "decider was fitted to lists, which cannot be exported"),
+        (
+            lambda d: fgfm.onnx.export_decision(d),
+            "decider was fitted to lists, which cannot be exported",
+        ),
         (lambda d: d.predict([[0.1, 2.0]]), r"X\[0, 1\] is 2.0"),
         (lambda d: d.predict([[0.1], [[0.2]]]), r"X\[1\] has shape \(1, 1\)"),
         (lambda d: d.predict(CSR), "X is of type csr_array"),

@@ -43,12 +43,6 @@ TOKENS = [
 ]  # fmt: skip
 
 
-def archive(**arrays):
-    content = io.BytesIO()
-    np.savez(content, **arrays)
-    return content.getvalue()
-
-
 def parquet():
     content = io.BytesIO()
     frame = pd.DataFrame({"x": [1.5, None, 2.0], "c": ["u", "v", None], "t": [["a"], [], ["b"]]})
@@ -64,7 +58,6 @@ FILES = {
     "e.svm": (SVMLIGHT, None),
     "f.xmc": (XMC, None),
     "g.jsonl": (JSONL, "t"),
-    "h.npz": (archive(X=np.eye(3), Y=np.eye(3), feature_names=np.array(["a", "b", "c"])), None),
     "i.parquet": (parquet(), "t"),
 }
 

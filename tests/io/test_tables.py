@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fgfm.io import DataError, FeatureEncoder, load, load_blocks
-from fgfm.io._tables import TextFormat, open_table
+from fgfm.io._files import TextFormat
+from fgfm.io._formats import open_file
 
 
 def read(path, **options):
     """Return the names of a CSV file and its rows of texts."""
-    with open_table(path, "csv", TextFormat(**options)) as table:
+    with open_file(path, "csv", TextFormat(**options)) as table:
         return table.names, [list(row.values()) for row in table.read().to_pylist()]
 
 
@@ -96,12 +97,12 @@ INVALID = {  # content: message
     "a,b\n": "there are no rows",
     "a,a\n1,2\n": "two columns are called 'a': names must be unique",
     "a,b,\n1,2,3\n": "column 3 has no name",
-    "a,b\n1,2\n3\n": "line 3: expected 2 columns, got 1",
-    "a,b\n1,2\n3,4,5\n": "line 3: expected 2 columns, got 3",
-    "\n\na,b\n\n1,2\n\n3\n": "line 7: expected 2 columns, got 1",
-    '"a\nc",b\n1,"u\n\nv"\n3\n': "line 6: expected 2 columns, got 1",
-    "a,b\r\n1,2\r\n3\r\n": "line 3: expected 2 columns, got 1",
-    "a,b\n" + "1,2\n" * 1_200_000 + "3\n": "line 1200002: expected 2 columns, got 1",
+    "a,b\n1,2\n3\n": "row 1: expected 2 columns, got 1",
+    "a,b\n1,2\n3,4,5\n": "row 1: expected 2 columns, got 3",
+    "\n\na,b\n\n1,2\n\n3\n": "row 1: expected 2 columns, got 1",
+    '"a\nc",b\n1,"u\n\nv"\n3\n': "row 1: expected 2 columns, got 1",
+    "a,b\r\n1,2\r\n3\r\n": "row 1: expected 2 columns, got 1",
+    "a,b\n" + "1,2\n" * 1_200_000 + "3\n": "row 1200000: expected 2 columns, got 1",
 }
 
 

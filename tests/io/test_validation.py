@@ -95,11 +95,6 @@ def test_labels_that_were_not_observed_are_nan(tmp_path):
 
 
 def test_labels_of_a_data_set(tmp_path):
-    np.savez(
-        tmp_path / "y.npz", X=P, Y=Y[:, [1, 0, 2, 3]], label_names=np.array(NAMES)[[1, 0, 2, 3]]
-    )
-    found = load_validation(write(P, tmp_path / "p.csv"), tmp_path / "y.npz")
-    assert_array_equal(found.Y, Y)
     rows = [",".join(map(str, np.flatnonzero(y) + 1)) + " 1:1" for y in Y]
     (tmp_path / "y.svm").write_text("\n".join(rows) + "\n")
     found = load_validation(write(P, tmp_path / "p.npy"), tmp_path / "y.svm")

@@ -27,7 +27,7 @@ def draw(name, n, orders=3):
 
 def wealth_after(values, mean, wealth, module=native):
     found = np.full(values.shape[1], wealth)
-    module.bet(values, mean, found)
+    module.bet(values, values, mean, found)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,7 +11,14 @@ import pytest
 from scipy.stats import beta, binom, norm
 
 from benchmarks.bounds import DISTRIBUTIONS, hoeffding_bentkus
-from fgfm.metrics import AbstentionThreshold, abstention_threshold, mean_lower_bound
+from fgfm.metrics import (
+    AbstentionThreshold,
+    abstention_threshold,
+    f_abstention_threshold,
+    f_lower_bound,
+    f_measure,
+    mean_lower_bound,
+)
 
 DRAWS = 1000
 
@@ -284,3 +292,98 @@ def test_invalid_rows_raise():
         abstention_threshold([0.1, 0.2], [0.5, 2.0], 0.5)
     with pytest.raises(ValueError, match=r"expected_f has no rows: a test needs at least one"):
         abstention_threshold([], [], 0.5)
+
+
+# The F-measure of a flat y -----------------------------------------------------------------------
+
+Y_H = np.array([[0, 1], [1, 0], [1, 1]])  # false positive, false negative, hit
+
+
+@pytest.mark.parametrize(
+    ("b", "n"), [(1.0, 9), (2.0, 5), (0.5, 5), pytest.param(2.0, 7, marks=pytest.mark.slow)]
+)
+def test_f_bound_holds_for_every_distribution_of_few_rows(b, n):
+    # All sequences of rows that are positive or decided so, and a grid of their probabilities.
+    sequences = np.array(list(itertools.product(range(3), repeat=n)))
+    counts = np.stack([(sequences == code).sum(axis=1) for code in range(3)], axis=1)
+    grid = np.array([(i, j, 20 - i - j) for i in range(21) for j in range(21 - i)]) / 20.0
+    false_positive, false_negative, hit = grid.T
+    f = (1.0 + b**2) * hit / ((1.0 + b**2) * hit + b**2 * false_negative + false_positive)
+    proba = (grid[:, None] ** counts).prod(axis=2)  # (grid, sequences)
+    for alpha in (0.05, 0.4):
+        if b == 1.0:  # a function of the counts
+            found = {
+                tuple(row): f_lower_bound(*Y_H[np.repeat(range(3), row)].T, 1.0 - alpha)
+                for row in np.unique(counts, axis=0)
+            }
+            bounds = np.array([found[tuple(row)] for row in counts])
+        else:
+            bounds = [f_lower_bound(*Y_H[rows].T, 1.0 - alpha, beta=b) for rows in sequences]
+        missed = (proba * (np.array(bounds) > f[:, None] + 1e-12)).sum(axis=1)
+        assert missed.max() <= alpha + 1e-12
+        assert missed.max() > 0.3 * alpha
+
+
+def flat_rows(rng, n):
+    """Draw probabilities, true labels and decisions."""
+    p = rng.beta(0.5, 2.0, size=n)
+    return p, rng.random(n) < p, p > 0.3
+
+
+@pytest.mark.parametrize(("b", "n"), [(1.0, 200), (2.0, 200), (0.5, 2000)])
+def test_f_bound_holds_and_is_close_to_the_normal_one(b, n):
+    rng = np.random.default_rng(n)
+    _, y, h = flat_rows(rng, 10**6)
+    f = f_measure(y, h, b, average="binary")
+    draws = [flat_rows(rng, n)[1:] for _ in range(300)]
+    bounds = np.array([f_lower_bound(y, h, beta=b) for y, h in draws])
+    own = np.array([f_measure(y, h, b, average="binary") for y, h in draws])
+    assert (bounds > f).sum() <= most_misses(300, 0.05)
+    assert 1.3 * own.std() < (own - bounds).mean() < 2.2 * own.std()
+
+
+def test_f_bound_of_beta_near_1_tends_to_that_of_clopper_and_pearson():
+    _, y, h = flat_rows(np.random.default_rng(0), 500)
+    exact = f_lower_bound(y, h)
+    assert exact - 0.01 < f_lower_bound(y, h, beta=1.0 + 1e-9) <= exact
+    k, n = (y & h).sum(), (y | h).sum()
+    q = beta.ppf(0.05, k, n - k + 1)
+    assert exact == pytest.approx(2.0 * q / (1.0 + q))
+    padded = [np.append(a, np.zeros(1000, bool)) for a in (y, h)]  # rows that say nothing
+    assert f_lower_bound(*padded) == exact
+    assert f_lower_bound(y & ~h, h) == 0.0
+    assert f_lower_bound(np.zeros(5), np.zeros(5), beta=2.0) == 0.0
+
+
+@pytest.mark.parametrize("b", [1.0, 2.0])
+def test_answered_rows_of_a_flat_y_reach_the_target(b):
+    rng = np.random.default_rng(0)
+    everything = flat_rows(rng, 10**6)
+    score, y, h = np.abs(everything[0] - 0.3), *everything[1:]
+    missed, answered = 0, []
+    for _ in range(200):
+        p, *labels = flat_rows(rng, 600)
+        found = f_abstention_threshold(np.abs(p - 0.3), *labels, 0.75, beta=b)
+        rows = score >= found.threshold
+        missed += rows.any() and f_measure(y[rows], h[rows], b, average="binary") < 0.75
+        answered.append(found.answered)
+        kept = np.abs(p - 0.3) >= found.threshold
+        assert found.answered == kept.mean()
+        if kept.any():
+            own = f_measure(labels[0][kept], labels[1][kept], b, average="binary")
+            assert found.mean_f == pytest.approx(own)
+    assert missed <= most_misses(200, 0.05)
+    assert np.mean(answered) > 0.1
+
+
+def test_errors_of_bounds_of_a_flat_y():
+    with pytest.raises(ValueError, match=r"labels.* is 0.5: labels must be 0 or 1"):
+        f_lower_bound([0, 1], [0, 0.5])
+    with pytest.raises(ValueError, match="y has 2 rows and score has 1"):
+        f_abstention_threshold([0.5], [0, 1], [0, 1], 0.5)
+    with pytest.raises(ValueError, match=r"score\[1\] is nan: it must be finite"):
+        f_abstention_threshold([0.5, np.nan], [0, 1], [0, 1], 0.5)
+    with pytest.raises(ValueError, match=r"target is 1.0"):
+        f_abstention_threshold([0.5, 0.6], [0, 1], [0, 1], 1.0)
+    found = f_abstention_threshold([0.5, 0.6], [0, 0], [0, 0], 0.5)
+    assert found[:2] == (math.inf, 0.0)

@@ -16,13 +16,17 @@ from fgfm.plotting import DecisionDisplay
 LONG = [f"regulation of the transport of protein {k} across the membrane" for k in range(5)]
 
 
+def of_marginals(proba, row=0, **options):
+    return DecisionDisplay.from_decision(proba, decision.from_marginals(proba), row=row, **options)
+
+
 def tick_texts(display):
     return [text.get_text() for text in display.ax_.get_yticklabels()]
 
 
 def test_chosen_labels_are_filled():
     proba = [[0.8, 0.1, 0.45, 0.4, 0.05]]
-    display = DecisionDisplay.from_marginals(proba)
+    display = of_marginals(proba)
     assert display.labels.tolist() == [1, 0, 1, 1, 0]
     assert display.chosen_.get_xdata().tolist() == [0.8, 0.45, 0.4]
     assert display.others_.get_xdata().tolist() == [0.1, 0.05]
@@ -36,7 +40,7 @@ def test_chosen_labels_are_filled():
 
 
 def test_empty_decision():
-    display = DecisionDisplay.from_marginals(np.full((1, 6), 0.12))
+    display = of_marginals(np.full((1, 6), 0.12))
     assert display.ax_.get_title() == "expected $F_{1}$ = 0.464 with 0 of 6 labels"
     display.figure_.draw_without_rendering()
     assert display.ax_.get_window_extent().x0 < 0.1 * display.figure_.bbox.width
@@ -76,7 +80,7 @@ def test_types_of_tables():
         pd.DataFrame(proba, columns=names, index=[5, 6]),
         pl.DataFrame(proba, schema=names),
     ):
-        display = DecisionDisplay.from_marginals(table, row=1)
+        display = of_marginals(table, row=1)
         assert display.order_.tolist() == [2, 3, 0, 1]
         expected = names if hasattr(table, "columns") else ["0", "1", "2", "3"]
         assert tick_texts(display) == [expected[k] for k in display.order_]
@@ -127,9 +131,19 @@ def test_plot_again_makes_a_new_figure(classifier, music):
     ("make", "kind", "message"),
     [
         (
-            lambda: DecisionDisplay.from_marginals([[0.5]], row=0.0),
+            lambda: of_marginals([[0.5]], row=0.0),
             TypeError,
             r"^row is 0.0: it must be an integer, the index of a row$",
+        ),
+        (
+            lambda: of_marginals([[0.5]], row=1),
+            ValueError,
+            r"^row is 1: proba has 1 rows, so it must be from 0 to 0$",
+        ),
+        (
+            lambda: DecisionDisplay.from_decision([[0.0]], decision.Decision([[0]], [np.nan])),
+            ValueError,
+            r"^row 0 has no probability for a non-empty label set, which nonempty=True assumes",
         ),
         (
             lambda: DecisionDisplay([0.1, 1.4], [0, 1]).plot(),

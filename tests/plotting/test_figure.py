@@ -68,7 +68,7 @@ def test_text_is_legible(m, names, figure):
     p = np.random.default_rng(m).random((1, m)) ** (m / 6)
     given = LONG[:m] if names == "long" else [f"label{k}" for k in range(m)]
     for make in (
-        lambda ax: DecisionDisplay.from_marginals(p, label_names=given, ax=ax),
+        lambda ax: DecisionDisplay(p[0], p[0] > 0.4, label_names=given).plot(ax),
         lambda ax: CalibrationDisplay(p[0], p[0]).plot(ax),
         lambda ax: ReportDisplay(report_of(given)).plot(ax),
     ):

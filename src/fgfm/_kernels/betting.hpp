@@ -14,16 +14,18 @@ namespace fgfm {
 // ("A guarantee").
 //
 // The stake on a value is a concave function of the wealth that is 0 at 0 and 1, divided by the
-// standard deviation of the sum of the values to come.
-inline void bet(Matrix<const double> values, double mean, double* wealth) {
+// standard deviation of the sum of the values to come, which the past rows of `reference` show: the
+// values themselves, or, if the values depend on the hypothesis, others that do not.
+inline void bet(Matrix<const double> values, Matrix<const double> reference, double mean,
+                double* wealth) {
     // The variance of a value is v mean (1 - mean) with v in [0, 1]. The estimate of v starts with
     // the variance of one Bernoulli(1/2) value.
     constexpr double PRIOR = 0.25;
     const double scale = 1.45 / std::sqrt(mean * (1.0 - mean));
     const double per_mean = 1.0 / mean, per_rest = 1.0 / (1.0 - mean);
-    std::vector<double> total(values.cols), squares(values.cols);  // of the values so far
+    std::vector<double> total(values.cols), squares(values.cols);  // of the past of the reference
     for (Index i = 0; i < values.rows; ++i) {
-        const double* row = values[i];
+        const double *row = values[i], *seen = reference[i];
         const double per_seen = 1.0 / static_cast<double>(std::max<Index>(i, 1));
         // All that is allowed is staked on the last value.
         const double left = static_cast<double>(values.rows - i);
@@ -44,8 +46,8 @@ inline void bet(Matrix<const double> values, double mean, double* wealth) {
             const double limit = std::min(w * per_mean, (1.0 - w) * per_rest);
             const double stake = std::min(shape * (precision * std::sqrt(per_v)), limit);
             wealth[k] = std::min(std::max(w + stake * (x - mean), 0.0), 1.0);
-            total[k] += x;
-            squares[k] += x * x;
+            total[k] += seen[k];
+            squares[k] += seen[k] * seen[k];
         }
     }
 }

@@ -26,11 +26,14 @@ void bind_arrays(nb::module_& module) {
     "to"_a.noconvert());
     module.def(
         "bet",
-        [](Array<const double, 2> values, double mean, Array<double, 1> wealth) {
+        [](Array<const double, 2> values, Array<const double, 2> reference, double mean,
+           Array<double, 1> wealth) {
             require(wealth.size() == values.shape(1), "wealth must have one number for each column");
-            bet(matrix(values), mean, wealth.data());
+            require(reference.shape(0) == values.shape(0) && reference.shape(1) == values.shape(1),
+                    "reference must have the shape of values");
+            bet(matrix(values), matrix(reference), mean, wealth.data());
         },
-        without_gil, "values"_a, "mean"_a, "wealth"_a.noconvert());
+        without_gil, "values"_a, "reference"_a, "mean"_a, "wealth"_a.noconvert());
     module.def(
         "group_rows",
         [](Array<const double, 2> X, Index most, Array<Index, 1> group) {

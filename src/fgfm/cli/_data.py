@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fgfm._utils.text import WIDTH, clipped, counted, listed
+from fgfm._utils.text import WIDTH, clipped, counted, listed, wrapped
 from fgfm.cli._console import format_table, note
 from fgfm.cli._options import dataset_arguments, split_names
 
@@ -23,7 +23,6 @@ __all__ = [
     "labels_line",
     "load_table",
     "observed_rows",
-    "split_rows",
     "unsure_note",
 ]
 
@@ -55,7 +54,6 @@ def load_table(path: Path, params: Mapping[str, Any]) -> tuple[Dataset, FeatureE
         **kinds,
         drop=[*arguments["ids"], *arguments["drop"]],
         labels=list(data.label_columns),
-        max_categories=params["max_categories"],
     )
     return data, encoder
 
@@ -93,18 +91,6 @@ def column_lines(encoder: FeatureEncoder, labels: Sequence[str]) -> list[str]:
         rows.append((names, "labels", counted(len(labels), "label")))
     width = WIDTH - 4 - sum(max(len(row[k]) for row in rows) for k in (1, 2))
     return format_table([(clipped(name, width), *rest) for name, *rest in rows])
-
-
-def split_rows(data: Dataset, split: str | None) -> Any:
-    """Return the numbers of the training or test rows of a file; a slice of all rows for None."""
-    if split is None:
-        return slice(None)
-    if split not in ("train", "test"):
-        raise ValueError(f"--split is {split!r}: it must be train or test")
-    index = data.train if split == "train" else data.test
-    if index is None:
-        raise ValueError(f"--split is {split!r}: {data.source} has no split")
-    return index
 
 
 def check_targets(params: Mapping[str, Any], *outputs: str) -> None:
@@ -163,7 +149,7 @@ def labels_line(form: str, names: Sequence[str]) -> list[str]:
         return []
     shown = ", ".join(clipped(name, 20) for name in names[:3])
     more = ", ..." if len(names) > 3 else ""
-    return [f"{form}: {shown}{more} ({len(names)})"]
+    return wrapped(f"{form}: {shown}{more} ({len(names)})", "  ").splitlines()
 
 
 def label_notes(Y: Any, names: Sequence[str]) -> list[str]:

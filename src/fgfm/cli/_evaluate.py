@@ -23,7 +23,6 @@ from fgfm.cli._data import (
     labels_line,
     load_table,
     observed_rows,
-    split_rows,
     unsure_note,
 )
 from fgfm.cli._evaluation_text import Result, as_json_text, as_table
@@ -39,7 +38,6 @@ EPILOG = """\b
 Examples:
   fgfm evaluate films.csv --labels 'genre*'              cross-validation
   fgfm evaluate films.csv -l genres --report films.html  a page with charts
-  fgfm evaluate scene.npz --split test                   the file's own split
   fgfm evaluate train.csv --test test.csv --labels -6    two files
   fgfm evaluate test.csv --model films.fgfm              a fitted model
 """
@@ -52,12 +50,6 @@ Model = Annotated[
 ]
 Test = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Fit to DATA and evaluate on this file.")
-]
-Split = Annotated[
-    str | None,
-    typer.Option(
-        metavar="PART", help="test: fit to the training rows of DATA, evaluate on its test rows."
-    ),
 ]
 Report = Annotated[
     Path | None,
@@ -76,7 +68,6 @@ def evaluate(
     data: opt.Data,
     model: Model = None,
     test: Test = None,
-    split: Split = None,
     folds: Folds = 5,
     report: Report = None,
     as_json: opt.Json = False,
@@ -92,7 +83,7 @@ def evaluate(
     """
     start = time.perf_counter()
     given = opt.given_options(context)
-    _check_combination(model, test, split, given)
+    _check_combination(model, test, given)
     if report is not None:
         check_targets(context.params, "report")
     if model is not None:
@@ -113,12 +104,10 @@ def evaluate(
     say(f"{time.perf_counter() - start:.1f} s{written}")
 
 
-def _check_combination(
-    model: Path | None, test: Path | None, split: str | None, given: set[str]
-) -> None:
+def _check_combination(model: Path | None, test: Path | None, given: set[str]) -> None:
     """Raise if options exclude each other."""
-    if test is not None and (model is not None or split is not None):
-        raise ValueError("--model, --test and --split exclude each other: give one of them")
+    if test is not None and model is not None:
+        raise ValueError("--model and --test exclude each other: give one of them")
     if model is not None and given & _FITTING:
         option = min(given & _FITTING).replace("_", "-")
         raise ValueError(
@@ -140,7 +129,7 @@ def _evaluate_model(path: Path, data: Path, params: Mapping[str, Any], given: se
         arguments["label_names"] = loaded.label_names
     with progress(f"reading {clipped(data.name, 50)}"):
         whole = loaded.load(data, arguments)
-    rows = observed_rows(whole.Y, split_rows(whole, params["split"]))
+    rows = observed_rows(whole.Y)
     chosen = whole.rows(rows)
     names = list(chosen.label_names)
     if len(names) != len(loaded.label_names) or (
@@ -229,14 +218,8 @@ def _read_rows(path: Path, test: Path | None, params: Mapping[str, Any]) -> _Row
     if found and data.ids is None and params["report"] is not None:  # the texts of the file
         ids = load(path, **opt.dataset_arguments(params) | {"ids": found}).ids
         data = replace(data, ids=ids)
-    names, split, Y = _row_names(data), params["split"], data.Y
+    names, Y = _row_names(data), data.Y
     assert Y is not None  # `load_table` requires labels
-    if split is not None:
-        if split != "test":
-            raise ValueError(f"--split is {split!r}: it must be test, the rows to evaluate on")
-        a, b = (observed_rows(Y, split_rows(data, part)) for part in ("train", "test"))
-        protocol = f"fitted to {len(a)} training rows, evaluated on {len(b)}"
-        return _Rows(model, data, encoder, X[a], Y[a], X[b], Y[b], names[b].tolist(), protocol)
     a = observed_rows(Y)
     if test is None:
         protocol = f"{params['folds']}-fold cross-validation"

@@ -18,7 +18,6 @@ from fgfm.cli._data import (
     label_notes,
     labels_line,
     load_table,
-    split_rows,
 )
 from fgfm.cli._models import label_frame, make_model, require_skops
 
@@ -45,7 +44,6 @@ def fit(
     context: typer.Context,
     data: opt.Data,
     out: Out,
-    split: opt.TrainSplit = None,
     average: opt.Average = "samples",
     **options: Any,
 ) -> None:
@@ -59,10 +57,10 @@ def fit(
     """
     require_skops()
     check_targets(context.params, "out")
-    echo(_fit_file(data, out, split, context.params))
+    echo(_fit_file(data, out, context.params))
 
 
-def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any]) -> str:
+def _fit_file(path: Path, out: Path, params: Mapping[str, Any]) -> str:
     """Fit and save a model; return a summary."""
     import numpy as np
 
@@ -72,8 +70,6 @@ def _fit_file(path: Path, out: Path, split: str | None, params: Mapping[str, Any
     start = time.perf_counter()
     with progress(f"reading {clipped(path.name, 50)}", steps=True):
         data, encoder = load_table(path, params)
-        rows = split_rows(data, split)
-        data = data.rows(rows)
         assert data.Y is not None  # `load_table` requires labels
         model = make_model(data, encoder, params)
     read_seconds = time.perf_counter() - start

@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from fgfm.cli._learners import LEARNERS
+from fgfm.io import FORMATS
 
 __all__ = [
     "EXPECTED",
@@ -61,8 +62,7 @@ Format = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
-        help="Format of DATA: csv, tsv, parquet, jsonl, xlsx, arff, svmlight, xmc or npz; by "
-        "default it follows from the file name.",
+        help=f"Format of DATA: {', '.join(FORMATS)}; by default it follows from the file name.",
     ),
 ]
 ProbsFormat = Annotated[
@@ -90,19 +90,6 @@ Number = Annotated[
     typer.Option(metavar="COLUMNS", help="Columns of numbers, even if they look like ids."),
 ]
 Date = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of dates.")]
-MaxCategories = Annotated[
-    int,
-    typer.Option(metavar="N", help="Categories of a column beyond which the rarest share one."),
-]
-NFeatures = Annotated[
-    int | None, typer.Option(metavar="N", help="Number of features of svmlight rows.")
-]
-TrainSplit = Annotated[
-    str | None,
-    typer.Option(
-        "--split", metavar="PART", help="train: use only the training rows of a file with a split."
-    ),
-]
 Delimiter = Annotated[
     str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV; by default it is detected.")
 ]
@@ -230,9 +217,7 @@ def column_options(
     category: Category = None,
     number: Number = None,
     date: Date = None,
-    max_categories: MaxCategories = 255,
     format: Format = None,
-    n_features: NFeatures = None,
     jobs: Jobs = -1,
     seed: Seed = 0,
 ) -> None:
@@ -314,5 +299,4 @@ def dataset_arguments(params: Mapping[str, Any]) -> dict[str, Any]:
         "separator": params["separator"],
         "missing_labels": params["missing_labels"],
         "drop": split_names(params["drop"]),
-        "n_features": params["n_features"],
     }

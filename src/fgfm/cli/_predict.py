@@ -15,7 +15,7 @@ from fgfm._utils.text import clipped, counted
 from fgfm._utils.validation import check_choice
 from fgfm.cli import _options as opt
 from fgfm.cli._console import note, plain_errors, progress, say
-from fgfm.cli._data import check_targets, split_rows, unsure_note
+from fgfm.cli._data import check_targets, unsure_note
 from fgfm.cli._models import LoadedModel, load_model
 
 if TYPE_CHECKING:
@@ -67,10 +67,6 @@ NewAverage = Annotated[
         help="F-measure to maximise, if not that of the model: samples, macro, weighted or micro.",
     ),
 ]
-Split = Annotated[
-    str | None,
-    typer.Option(metavar="PART", help="test: use only the test rows of a file with a split."),
-]
 
 
 @plain_errors
@@ -90,7 +86,6 @@ def predict(
     min_labels: opt.MinLabels = None,
     max_labels: opt.MaxLabels = None,
     constraints: opt.Constraints = None,
-    split: Split = None,
     format: opt.Format = None,
     **options: Any,
 ) -> None:
@@ -130,9 +125,8 @@ def _blocks(loaded: LoadedModel, path: Path, params: Mapping[str, Any]) -> Itera
 
     arguments = opt.file_arguments(params)
     read: Iterable[Dataset]
-    if params["average"] != "samples" or params["split"] is not None:
-        whole = loaded.load(path, arguments)
-        read = [whole.rows(split_rows(whole, params["split"]))]
+    if params["average"] != "samples":
+        read = [loaded.load(path, arguments)]
     else:
         read = loaded.load_blocks(path, arguments)
     for block in read:

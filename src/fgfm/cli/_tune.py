@@ -36,7 +36,7 @@ model was not trained on. LABELS has the true labels of the same rows, as
   or label lists in a column 'labels', as fgfm decide writes them, or in the
   columns of --labels, in every form that fgfm fit reads;
 - a matrix of 0 and 1: .npy or sparse .npz;
-- a data set that declares its labels: .arff, .svm, .xmc or .npz.
+- a data set that declares its labels: .arff, .svm, .xmc.
 
 Label columns are matched by name, and rows by the --ids that both files have,
 else by their order. Both files are read into memory.

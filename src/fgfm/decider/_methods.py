@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -12,18 +12,45 @@ from fgfm._label_sets import LabelSetMixin
 from fgfm._utils.label_table import format_labels, read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.rows import as_frames
-from fgfm._utils.validation import check_same_rows, label_sets
+from fgfm._utils.validation import check_fraction, check_same_rows, label_sets
 from fgfm.decider._candidates import list_table
 from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import Probabilities
 from fgfm.decider._known_rows import check_new_rows, row_digests
 from fgfm.decider._report import compare, rivals, warn_if_optimistic
 from fgfm.decision import Decision
-from fgfm.metrics import AbstentionThreshold, abstention_threshold, f_measure, mean_lower_bound
+from fgfm.metrics import (
+    abstention_threshold,
+    f_abstention_threshold,
+    f_lower_bound,
+    f_measure,
+    mean_lower_bound,
+)
 
-__all__ = ["DeciderMixin"]
+__all__ = ["AbstentionRange", "DeciderMixin"]
 
 Floats = npt.NDArray[np.float64]
+
+
+class AbstentionRange(NamedTuple):
+    """Which rows of a flat y to answer so that their F-measure reaches a target.
+
+    Attributes
+    ----------
+    low, high : float
+        Abstain from a row if the probability of the positive class is between them; from all rows
+        if they are infinite.
+    answered : float
+        Fraction of the given rows that are answered.
+    f : float
+        F-measure of the answered rows among the given ones; NaN if none of them is positive or
+        decided so.
+    """
+
+    low: float
+    high: float
+    answered: float
+    f: float
 
 
 class DeciderMixin(LabelSetMixin):
@@ -145,11 +172,11 @@ class DeciderMixin(LabelSetMixin):
         return np.hstack([1.0 - p, p] if decider._positive_is_last() else [p, 1.0 - p])
 
     def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
-        """Compute a lower confidence bound on the mean F-measure of new rows.
+        """Compute a lower confidence bound on the F-measure of new rows.
 
         With a probability of at least `confidence`, the mean F-measure of the predictions for new
-        rows is at least the bound. This holds for any number of rows, whatever the model and its
-        calibration are worth, if
+        rows, or with a flat y of two classes that of the positive one, is at least the bound. This
+        holds for any number of rows, whatever the model and its calibration are worth, if
 
         - X and y are rows drawn from the distribution of the new rows, and
         - they were used neither to train the model, nor in ``fit``, nor to choose between models.
@@ -172,23 +199,31 @@ class DeciderMixin(LabelSetMixin):
         See Also
         --------
         fgfm.metrics.mean_lower_bound : The bound for other measures.
+        fgfm.metrics.f_lower_bound : The bound of a flat y.
+        fgfm.metrics.f_interval : Intervals of all averages, which hold for many rows.
 
         Notes
         -----
-        For the average "samples" and a matrix y only: macro- and micro-averaged F-measures are not
-        means over rows.
+        With a matrix y, for the average "samples" only: macro- and micro-averaged F-measures are
+        not means over rows.
         """
-        return mean_lower_bound(self._row_f(X, y)[1], confidence)
+        decider, _, truth, labels, _ = self._new_rows(X, y)
+        if decider._label_form == "flat":
+            return f_lower_bound(truth[:, 0], labels[:, 0], confidence, beta=decider.beta)
+        f = f_measure(truth, labels, per_row=True, **decider._measure())
+        return mean_lower_bound(f, confidence)
 
-    def select(
-        self, X: Any, y: Any, target: float, confidence: float = 0.95
-    ) -> AbstentionThreshold:
-        """Find which rows to answer so that their mean F-measure reaches a target.
+    def select(self, X: Any, y: Any, target: float, confidence: float = 0.95) -> Any:
+        r"""Find which rows to answer so that their F-measure reaches a target.
 
         Answer new rows whose `expected_f` is at least the threshold, and abstain from the others:
         with a probability of at least `confidence`, the mean F-measure of answered rows is at
         least `target`. This rests on what `lower_bound` rests on: X and y are rows drawn from the
         distribution of the new rows, used neither for the model, nor in ``fit``.
+
+        With a flat y of two classes, abstain where `predict_proba` of the positive class is
+        between two values: the F-measure of the positive class in the other rows is at least
+        `target`.
 
         Parameters
         ----------
@@ -197,21 +232,43 @@ class DeciderMixin(LabelSetMixin):
         y : array-like, sparse matrix or data frame of shape (n, m)
             True labels.
         target : float in (0, 1)
-            Mean F-measure that answered rows must reach.
+            F-measure that answered rows must reach.
         confidence : float in (0, 1), default=0.95
             Least probability that they do.
 
         Returns
         -------
-        AbstentionThreshold
+        AbstentionThreshold or AbstentionRange
             ``threshold``, infinite if no rows qualify; ``answered``, the fraction of the given
-            rows above it, and ``mean_f``, their mean F-measure.
+            rows above it, and ``mean_f``, their mean F-measure. With a flat y ``low`` and
+            ``high``, between which to abstain, ``answered`` and ``f``.
 
         See Also
         --------
         fgfm.metrics.abstention_threshold : The same for other measures and scores.
+        fgfm.metrics.f_abstention_threshold : The same for a flat y and any score.
+
+        Notes
+        -----
+        Rows of a flat y are ranked by what they are expected to add to
+        :math:`(1 + \beta^2) y h - t (\beta^2 y + h)`, t the target, whose mean over answered rows
+        must be positive. To reach a precision or a recall, fit with `min_precision` or
+        `min_recall` and `confidence`.
         """
-        return abstention_threshold(*self._row_f(X, y), target, confidence)
+        decider, rows, truth, labels, expected = self._new_rows(X, y)
+        if decider._label_form != "flat":
+            f = f_measure(truth, labels, per_row=True, **decider._measure())
+            return abstention_threshold(expected, f, target, confidence)
+        t, beta2 = check_fraction(target, "target"), decider.beta**2
+        p, cut = decider._marginals(rows.entries).p[:, 0], decider.thresholds_
+        pair = truth[:, 0], labels[:, 0]
+        gain = np.where(pair[1] > 0, (1.0 + beta2 - t * beta2) * p - t, -t * beta2 * p)
+        found = f_abstention_threshold(gain, *pair, t, confidence, beta=decider.beta)
+        low, high = (
+            -found.threshold / (t * beta2),
+            (found.threshold + t) / (1.0 + beta2 - t * beta2),
+        )
+        return AbstentionRange(min(low, cut), max(high, cut), found.answered, found.mean_f)
 
     def report(self, X: Any, y: Any) -> Any:
         """Compare the predictions with thresholds on the same probabilities, label by label.
@@ -277,19 +334,25 @@ class DeciderMixin(LabelSetMixin):
             return table.loc[["overall"]]
         return compare(rules, truth, names, **decider._measure())
 
-    def _row_f(self, X: Any, y: Any) -> tuple[Floats, Floats]:
-        """Return the expected and the obtained F-measure of each row."""
+    def _new_rows(self, X: Any, y: Any) -> tuple[Any, Probabilities, Any, Any, Any]:
+        """Return the decider, and rows that a guarantee can rest on.
+
+        These are their probabilities, true and decided labels (n, m), and expected F-measures.
+        """
         rows, decider = self._read(X), self._fitted()
-        if not decider.multilabel_ or decider.average != "samples":
-            reason = f"average is {decider.average!r}" if decider.multilabel_ else "y is flat"
+        flat = decider._label_form == "flat"
+        if not flat and (decider.average != "samples" or not decider.multilabel_):
             raise ValueError(
-                f"{reason}: the guarantee needs average='samples' and a matrix y, since other "
-                "F-measures are not means over rows"
+                f"average is {decider.average!r}: the guarantee needs average='samples' and a "
+                "matrix y, or a flat y of two classes, since other F-measures are not means over "
+                "rows; fgfm.metrics.f_interval has intervals of all averages, for many rows"
             )
         check_same_index(X=rows.X, y=y)
         truth = self._truth(y, rows)
         Y = label_sets(truth, "y")
         check_same_rows([len(rows.entries.p), Y.shape[0]], ["X", "y"])
         check_new_rows(self._known_rows, row_digests(self._row_values(X, rows), Y))
-        labels, expected_f = decider._decide_one_by_one(rows)
-        return expected_f, f_measure(truth, labels, per_row=True, **decider._measure())
+        labels, expected = decider._decide_one_by_one(rows)
+        if flat and sparse.issparse(labels):
+            labels = labels.toarray()
+        return decider, rows, truth, labels, expected

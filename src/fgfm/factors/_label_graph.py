@@ -102,8 +102,8 @@ def group_labels(
         effects = np.zeros((m, m)) if effects is None else np.asarray(effects)
         weight = np.fmax(effects, effects.T)[i, j]
         weakest_first = np.lexsort((j, i, weight, -p))
-        owner = _bounded_components(i, j, weakest_first[::-1], m, max_factor_size)
-        cut = owner[i] != owner[j]
+        factor = _bounded_components(i, j, weakest_first[::-1], m, max_factor_size)
+        cut = factor[i] != factor[j]
         cuts = [Cut(int(i[e]), int(j[e]), float(p[e])) for e in weakest_first if cut[e]]
         i, j = i[~cut], j[~cut]
     ends = np.concatenate([i, j]), np.concatenate([j, i])
@@ -126,8 +126,8 @@ def _correct(
     """
     if correction is None:
         return combined
-    at = np.triu(np.ones(combined.shape, dtype=bool) if tested is None else tested, 1)
-    family = combined[at]
+    pairs = np.triu(np.ones(combined.shape, dtype=bool) if tested is None else tested, 1)
+    family = combined[pairs]
     if len(family) == 0:
         return combined
     if not np.array_equal(p_values, p_values.T, equal_nan=True):
@@ -137,8 +137,8 @@ def _correct(
     else:
         family = false_discovery_control(family)  # Benjamini-Hochberg
     corrected = combined.copy()
-    corrected[at] = family
-    corrected.T[at] = family
+    corrected[pairs] = family
+    corrected.T[pairs] = family
     return corrected
 
 
@@ -151,37 +151,24 @@ def component_members(component: npt.NDArray[Any]) -> list[Integers]:
 def _bounded_components(
     i: Integers, j: Integers, strongest_first: Integers, m: int, limit: int
 ) -> Integers:
-    """Return the component of each label after cutting the weakest edges of large components.
+    """Return the factor of each label after cutting the weakest edges of large components.
 
     Cutting edges one by one, weakest first, and leaving alone each component that has become small
     enough, is the reverse of Kruskal's algorithm: edges merge components from strong to weak, and
-    a component is final once the next merge would exceed the limit. This takes one pass over the
-    edges with a union-find forest.
+    a factor is final once a merge would exceed the limit.
     """
-    parent = np.arange(m)
-    members = {k: [k] for k in range(m)}  # of the components that are not final
-    owner = np.arange(m)
-
-    def root(k: int) -> int:
-        while parent[k] != k:
-            parent[k] = k = int(parent[parent[k]])  # path halving
-        return k
-
+    component, factor, final = np.arange(m), np.arange(m), np.zeros(m, dtype=bool)
     for e in strongest_first:
-        a, b = root(int(i[e])), root(int(j[e]))
+        a, b = component[i[e]], component[j[e]]
         if a == b:
             continue
-        parent[b] = a
-        first, second = members.pop(a, None), members.pop(b, None)
-        if first is not None and second is not None and len(first) + len(second) <= limit:
-            members[a] = first + second
-            continue
-        for final in (first, second):
-            if final is not None:
-                owner[final] = min(final)
-    for rest in members.values():
-        owner[rest] = min(rest)
-    return owner
+        merged = (component == a) | (component == b)
+        component[merged] = a
+        if final[merged].any() or np.count_nonzero(merged) > limit:
+            final[merged] = True
+        else:
+            factor[merged] = a
+    return factor
 
 
 def published_grouping(p_values: Any, alpha: float = 0.01) -> list[Integers]:

@@ -26,6 +26,7 @@ from scipy import linalg, sparse
 from scipy.special import expit
 from sklearn.utils.parallel import delayed
 
+from fgfm._utils.newton import newton
 from fgfm._utils.parallel import one_blas_thread, run_jobs
 
 Floats = npt.NDArray[np.float64]
@@ -131,9 +132,9 @@ def ridge_residuals(U: Floats, s: Floats, A: Floats, m: int) -> tuple[Floats, Fl
     losses = np.array([np.sum(residuals(c, labels) ** 2, axis=0) for c in _PENALTIES])
     best = np.argmin(losses, axis=0)[np.arange(A.shape[1]) % m]
     R = np.empty_like(A)
-    for at in np.unique(best):
-        columns = np.flatnonzero(best == at)
-        R[:, columns] = residuals(_PENALTIES[at], columns)
+    for k in np.unique(best):
+        columns = np.flatnonzero(best == k)
+        R[:, columns] = residuals(_PENALTIES[k], columns)
     return R, _PENALTIES[best[:m]]
 
 
@@ -222,29 +223,22 @@ def _fit_logistic(Z: Floats, y: Floats, noise: Floats, penalty: float, start: Fl
     ridge = np.full(D.shape[1], penalty)
     ridge[0] = 1e-8  # the intercept is free
 
-    def objective(coefficients: Floats) -> float:
+    def loss(coefficients: Floats) -> float:
         eta = D @ coefficients
         return float(np.sum(np.logaddexp(0.0, eta) - y * eta) + ridge @ coefficients**2 / 2.0)
 
-    def newton(coefficients: Floats) -> tuple[Floats, Floats, Any]:
+    def curvature(coefficients: Floats) -> tuple[Floats, Floats, Any]:
         p = expit(D @ coefficients)
         w = np.maximum(p * (1.0 - p), 1e-10)
         return p, w, linalg.cho_factor((D.T * w) @ D + np.diag(ridge), lower=True)
 
-    at, value = start, objective(start)
-    for _ in range(_NEWTON_STEPS):
-        p, _, hessian = newton(at)
-        step = linalg.cho_solve(hessian, D.T @ (y - p) - ridge * at)
-        size = 1.0
-        while (new := objective(at + size * step)) > value and size > 1e-3:
-            size /= 2.0
-        gain = value - new
-        if gain > 0.0:
-            at, value = at + size * step, new
-        if gain < 1e-6:
-            break
-    p, w, hessian = newton(at)
-    eta = D @ at
+    def direction(coefficients: Floats) -> Floats:
+        p, _, hessian = curvature(coefficients)
+        return np.asarray(linalg.cho_solve(hessian, D.T @ (y - p) - ridge * coefficients))
+
+    coefficients = newton(loss, direction, start, steps=_NEWTON_STEPS, tolerance=1e-6)
+    p, w, hessian = curvature(coefficients)
+    eta = D @ coefficients
     # With H = L L^T and columns L^-1 d_i: spread_i = d_i^T H^-1 d_i, leverage_i = w_i spread_i,
     # and the linear predictor without row i is about eta_i - spread_i (y_i - p_i) / left_i.
     half = linalg.solve_triangular(hessian[0], D.T, lower=True)  # (1 + r, n)
@@ -252,7 +246,9 @@ def _fit_logistic(Z: Floats, y: Floats, noise: Floats, penalty: float, start: Fl
     left = np.maximum(1.0 - w * spread, 1e-6)
     e = np.sqrt(w)[:, None] * noise  # (n, k), with the variance w of the label
     e = (e - w[:, None] * (half.T @ (half @ e))) / left[:, None]
-    return _Logistic(at, eta, y - expit(eta - spread * (y - p) / left), e, 1.0 - left.mean())
+    return _Logistic(
+        coefficients, eta, y - expit(eta - spread * (y - p) / left), e, 1.0 - left.mean()
+    )
 
 
 def _principal_components(columns: list[Floats], n: int) -> Floats:

@@ -11,99 +11,80 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
-from scipy import sparse
 
 from fgfm._utils.text import quoted
+from fgfm.io._cells import Faults, as_numbers
 from fgfm.io._errors import DataError
-from fgfm.io._files import open_text
-from fgfm.io._tables import check_names
+from fgfm.io._files import TextFormat, check_names, open_text, source_name
+from fgfm.io._sparse import SparseRows
+from fgfm.io._tables import Table
 
-__all__ = ["ArffFile", "read_arff"]
+__all__ = ["open_arff", "read_xml_labels"]
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s'\"{{]\S*)\s*(.+)", re.IGNORECASE)
+_KIND = re.compile(r"(?i)(numeric|real|integer)|(?:string|date)(?: .*)?|\{(.*)\}")
 _ENTRY = re.compile(rf"\s*([0-9]{{1,10}})\s+({_QUOTED}|[^,'\"\s][^,]*?)\s*(?:,|$)")
 _VALUE = re.compile(rf"\s*({_QUOTED}|[^,'\"]*?)\s*(?:,|$)")
 _MEKA = re.compile(r"-[Cc]\s*(-?[0-9]+)")
+Attributes = dict[str, list[str] | None]  # the values of each attribute; None: numbers
 
 
-class ArffFile(NamedTuple):
-    """The content of an ARFF file."""
-
-    names: list[str]
-    columns: dict[str, Any] | None  # lists of numbers or texts by name, None where missing
-    matrix: Any  # CSR of shape (n, p), if all sparse columns are numbers
-    labels: list[str] | None  # names of the columns that are declared to be labels
-
-
-def read_arff(path: Path, encoding: str) -> ArffFile:
+@contextmanager
+def open_arff(path: Any, text: TextFormat, encoder: Any) -> Iterator[Table | SparseRows]:
     """Read an ARFF file, and the XML file of its labels if there is one."""
-    source = str(path)
-    with open_text(path, encoding) as text:
-        lines = ((k, line.strip()) for k, line in enumerate(text, 1))
-        lines = ((k, line) for k, line in lines if line and not line.startswith("%"))
-        relation, attributes = _read_header(lines, source)
-        names = list(attributes)
-        check_names(names, source)
-        rows = list(lines)
+    source, relation = source_name(path), ""
+    attributes: Attributes = {}
+    rows: list[tuple[int, str]] | None = None
+    with open_text(path, text.encoding) as lines:
+        for k, line in enumerate(map(str.strip, lines), 1):
+            word = line.partition(" ")[0].lower()
+            if not line or line.startswith("%"):
+                continue
+            if rows is not None:
+                rows.append((k, line))
+            elif word == "@relation":
+                relation = _unquoted(line[len(word) :].strip())
+            elif word == "@data" and attributes:
+                rows = []
+            else:
+                _add_attribute(line, attributes, source, k)
     if not rows:
-        raise DataError("there are no rows after @data", source=source)
-    labels = _declared_labels(path, relation, names)
-    if rows[0][1].startswith("{"):
-        matrix, columns = _read_sparse(rows, attributes, source)
+        reason = "there are no rows after @data" if rows is not None else "there is no @data"
+        raise DataError(f"{reason}: the file is truncated, or is not ARFF", source=source)
+    check_names(list(attributes), source)
+    labels = _declared_labels(path, relation, list(attributes), source)
+    read = _read_sparse if rows[0][1].startswith("{") else _read_dense
+    content = read(rows, attributes, source)
+    if isinstance(content, SparseRows):
+        yield content._replace(declared=labels)
     else:
-        matrix, columns = None, _read_dense(rows, attributes, source)
-    return ArffFile(names, columns, matrix, labels)
+        yield Table.of(source, content, labels)
 
 
-def _read_header(
-    lines: Iterator[tuple[int, str]], source: str
-) -> tuple[str, dict[str, list[str] | None]]:
-    """Return the name of the relation, and the values of each attribute; None for numbers."""
-    relation = ""
-    attributes: dict[str, list[str] | None] = {}
-    for k, line in lines:
-        word = line.split(None, 1)[0].lower()
-        if word == "@relation":
-            relation = _unquoted(line[len(word) :].strip())
-        elif word == "@data":
-            if not attributes:
-                raise DataError("there is no @attribute before @data", source=source, line=k)
-            return relation, attributes
-        else:
-            match = _ATTRIBUTE.fullmatch(line)
-            if match is None:
-                raise DataError(
-                    f"{quoted(line)} is not a line of an ARFF header: these are @relation, "
-                    "@attribute with a name and a type, and @data",
-                    source=source,
-                    line=k,
-                )
-            name, kind = _unquoted(match[1]), match[2].strip()
-            if name in attributes:
-                reason = f"two attributes are called {quoted(name)}: names must be unique"
-                raise DataError(reason, source=source, line=k)
-            attributes[name] = _attribute_values(kind, name, source, k)
-    reason = "the file ends before @data: it is truncated, or is not an ARFF file"
-    raise DataError(reason, source=source)
-
-
-def _attribute_values(kind: str, name: str, source: str, line: int) -> list[str] | None:
-    if kind.lower() in ("numeric", "real", "integer"):
-        return None
-    if kind.lower().partition(" ")[0] in ("string", "date"):
-        return []
-    if not (kind.startswith("{") and kind.endswith("}")):
-        reason = f"attribute {quoted(name)} has type {quoted(kind)}: it must be numeric, real, "
-        reason += "integer, string, date or {a,list,of,values}"
-        raise DataError(reason, source=source, line=line)
-    values = _split(kind[1:-1])
-    return None if values == ["0", "1"] else values
+def _add_attribute(line: str, attributes: Attributes, source: str, k: int) -> None:
+    match = _ATTRIBUTE.fullmatch(line)
+    kind = match and _KIND.fullmatch(match[2].strip())
+    if match is None or kind is None:
+        raise DataError(
+            f"{quoted(line)} is not a line of an ARFF header: these are @relation; @attribute, a "
+            "name and a type (numeric, real, integer, string, date or {a,list,of,values}); and, "
+            "after them, @data",
+            source=source,
+            line=k,
+        )
+    name = _unquoted(match[1])
+    if name in attributes:
+        reason = f"two attributes are called {quoted(name)}: names must be unique"
+        raise DataError(reason, source=source, line=k)
+    values = None if kind[1] else _split(kind[2] or "")
+    attributes[name] = None if values == ["0", "1"] else values
 
 
 def _unquoted(text: str) -> str:
@@ -119,46 +100,37 @@ def _split(text: str) -> list[str]:
     return [_unquoted(value) for value in _VALUE.findall(text + ",")[:-1]]
 
 
-def _number(text: str, name: str, source: str, line: int) -> float:
-    """Return a number, NaN for ?."""
-    if text == "?":
-        return np.nan
-    try:
-        if "_" in text:  # Python reads 1_0 as 10
-            raise ValueError
-        return float(text)
-    except ValueError:
-        reason = f"{quoted(text)} is not a number; a missing value is written ?"
-        raise DataError(reason, source=source, line=line, column=name) from None
+def _read_dense(rows: list[tuple[int, str]], attributes: Attributes, source: str) -> Any:
+    """Return the columns of dense rows."""
+    cells = []
+    for k, line in rows:
+        cells.append([None if value == "?" else value for value in _split(line)])
+        if len(cells[-1]) != len(attributes):
+            reason = f"there are {len(cells[-1])} values: the header has {len(attributes)}"
+            raise DataError(f"{reason} attributes", source=source, line=k)
+    columns = dict(zip(attributes, zip(*cells, strict=True), strict=True))
+    return _typed(columns, attributes, source)
 
 
-def _read_dense(
-    rows: list[tuple[int, str]], attributes: dict[str, list[str] | None], source: str
-) -> dict[str, Any]:
-    plain = not any("'" in line or '"' in line for _, line in rows)
-    cells = [line.split(",") if plain else _split(line) for _, line in rows]
-    for (k, _), row in zip(rows, cells, strict=True):
-        if len(row) != len(attributes):
-            reason = f"there are {len(row)} values: the header has {len(attributes)} attributes"
-            raise DataError(reason, source=source, line=k)
-    columns: dict[str, Any] = {}
-    for (name, values), column in zip(attributes.items(), zip(*cells, strict=True), strict=True):
-        texts = [text.strip() for text in column]
-        if values is None:
-            columns[name] = np.array(
-                [_number(t, name, source, k) for t, (k, _) in zip(texts, rows, strict=True)]
-            )
-        else:
-            columns[name] = [None if text == "?" else text for text in texts]
-    return columns
+def _typed(columns: dict[str, Any], attributes: Attributes, source: str) -> dict[str, Any]:
+    """Return arrays of pyarrow: numbers where an attribute has no values, else texts."""
+    import pyarrow as pa
+
+    faults, found = Faults(source), {}
+    for name, values in attributes.items():
+        column = pa.array(columns[name], pa.string())
+        found[name] = pa.array(as_numbers(column, name, faults)) if values is None else column
+    faults.report(len(column))
+    return found
 
 
-def _read_sparse(
-    rows: list[tuple[int, str]], attributes: dict[str, list[str] | None], source: str
-) -> tuple[Any, dict[str, Any] | None]:
-    """Return a CSR matrix, or columns if an attribute has values other than numbers."""
-    names, p = list(attributes), len(attributes)
-    entries: list[tuple[int, int, str]] = []
+def _read_sparse(rows: list[tuple[int, str]], attributes: Attributes, source: str) -> Any:
+    """Return sparse rows, or columns if an attribute has values other than numbers."""
+    from scipy import sparse
+
+    names, p, n = list(attributes), len(attributes), len(rows)
+    where: list[tuple[int, int]] = []
+    texts: list[str] = []
     for row, (k, line) in enumerate(rows):
         if not (line.startswith("{") and line.endswith("}")):
             reason = "a sparse row must be in braces, and dense and sparse rows must not be mixed"
@@ -174,31 +146,24 @@ def _read_sparse(
                     line=k,
                 )
             seen.add(int(match[1]))
-            entries.append((row, int(match[1]), _unquoted(match[2])))
+            where.append((row, int(match[1])))
+            texts.append(_unquoted(match[2]))
             at = match.end()
-    columns: dict[str, Any] = {
-        name: None if values is None else [(values or [""])[0]] * len(rows)
-        for name, values in attributes.items()
-    }
-    numbers: list[tuple[int, int, float]] = []
-    for row, j, text in entries:
-        column = columns[names[j]]
-        if column is None:
-            numbers.append((row, j, _number(text, names[j], source, rows[row][0])))
-        else:
-            column[row] = None if text == "?" else text
-    where = [row for row, _, _ in numbers], [j for _, j, _ in numbers]
-    data = np.array([value for *_, value in numbers])
-    matrix = sparse.csr_array((data, where), shape=(len(rows), p))
-    if all(column is None for column in columns.values()):
-        return matrix, None
-    for j, name in enumerate(names):
-        if columns[name] is None:
-            columns[name] = matrix[:, [j]].toarray()[:, 0]
-    return None, columns
+    if any(values is not None for values in attributes.values()):  # absent: the first one
+        columns: dict[str, list[str | None]] = {
+            name: ["0" if values is None else (values or [""])[0]] * n
+            for name, values in attributes.items()
+        }
+        for (row, j), text in zip(where, texts, strict=True):
+            columns[names[j]][row] = None if text == "?" else text
+        return _typed(columns, attributes, source)
+    index = np.array(where, dtype=np.int64).reshape(-1, 2)
+    values = _typed({"": texts}, {"": None}, source)[""].to_numpy(zero_copy_only=False)
+    X = sparse.csr_array((values, (index[:, 0], index[:, 1])), shape=(n, p))
+    return SparseRows(source, X, names)
 
 
-def _declared_labels(path: Path, relation: str, names: list[str]) -> list[str] | None:
+def _declared_labels(path: Any, relation: str, names: list[str], source: str) -> Any:
     """Return the labels of the XML file, or those that the name of the relation declares."""
     xml = Path(str(path).removesuffix(".gz")).with_suffix(".xml")
     if xml.is_file():
@@ -214,7 +179,7 @@ def _declared_labels(path: Path, relation: str, names: list[str]) -> list[str] |
     count = int(match[1])
     if not 0 < abs(count) < len(names):
         reason = f"the relation declares {count} labels of {len(names)} attributes"
-        raise DataError(f"{reason}: there must be a label and a feature", source=path)
+        raise DataError(f"{reason}: there must be a label and a feature", source=source)
     return names[:count] if count > 0 else names[count:]
 
 

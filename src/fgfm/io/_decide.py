@@ -12,17 +12,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import joblib
 import numpy as np
-from sklearn.utils.parallel import delayed
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.parallel import run_jobs
 from fgfm._utils.text import counted
 from fgfm.decision import Constraints, from_marginals
 from fgfm.io._errors import DataError
+from fgfm.io._files import TextFormat
 from fgfm.io._probabilities import Probabilities, open_probabilities
-from fgfm.io._tables import TextFormat
 from fgfm.io._write import LabelSetWriter
 
 if TYPE_CHECKING:
@@ -172,7 +169,7 @@ def decide(
     # Wrong arguments raise before a file is opened, but those that depend on its labels.
     dependent = ("constraints", "min_labels", "max_labels")
     from_marginals(np.zeros((0, 2)), **{k: v for k, v in decision.items() if k not in dependent})
-    text = TextFormat(delimiter, decimal, encoding, header)
+    text = TextFormat(delimiter, decimal, encoding, header).check()
     settings = _Settings(
         decision,
         decider,
@@ -327,6 +324,10 @@ def _decide_folder(
     progress: Callable[[int], object] | None,
 ) -> tuple[list[_Totals], int]:
     """Decide for all files of a folder; return their totals and how many were up to date."""
+    from sklearn.utils.parallel import delayed
+
+    from fgfm._utils.parallel import run_jobs
+
     import_optional("pyarrow.parquet", "reading Parquet", "data")
     average = settings.decision.get("average", "samples")
     if settings.decider is None and average != "samples":
@@ -399,6 +400,8 @@ def _decide_unless_done(
 
 def _stamp(source: Path, settings: _Settings) -> str:
     """Return a description of how a file is made; a file with the same stamp is up to date."""
+    import joblib
+
     status, decider = source.stat(), settings.decider
     return json.dumps(
         {

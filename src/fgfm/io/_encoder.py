@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -22,28 +21,20 @@ from fgfm._utils.optional import import_optional
 from fgfm._utils.text import ignored_columns, listed, missing_columns, quoted
 from fgfm.io._cells import Faults, as_array, as_days, as_numbers, as_texts, date_format
 from fgfm.io._errors import DataError
-from fgfm.io._tables import check_names
+from fgfm.io._files import check_names
+from fgfm.io._kinds import MANY, check_notation, count_tokens, find_kind
 
-__all__ = ["ID_NAME", "ColumnSummary", "FeatureEncoder", "find_kind"]
+__all__ = ["ColumnSummary", "FeatureEncoder"]
 
 KINDS = ("number", "category", "date", "text")  # that can be declared
 # Parts of a date, beside the days since the first one, and their names in pandas.
 DATE_PARTS = {"year": "year", "month": "month", "weekday": "day_of_week"}
 
-_MANY = 20  # rows from which a different value in each row makes an identifier
 _FEW = 255  # categories up to which a table without texts stays dense
 _RARE_CATEGORIES = 20  # in columns of more categories those of fewer than _RARE_ROWS share one
 _RARE_ROWS = 5
 _MAX_TERMS = 20_000  # of a column of texts
-_LONG = 8.0  # tokens per text from which repeated texts are free text too
 _SHORT = 3.0  # tokens per text below which character n-grams are used
-_SAMPLE = 1000  # distinct texts in which tokens are counted
-_TOKEN = re.compile(r"\w\w+")
-ID_NAME = re.compile(r"(?i:(?:^|[\W_])(?:id|ids|idx|index|key|row|uid|uuid|guid)$)|[a-z]I[dD]$")
-_OTHER_NUMBER = re.compile(
-    r"[+-]?[$€£]? ?(?:[0-9]+|[0-9]+[.,][0-9]+|[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?) ?[%$€£]?"
-)
-_LETTER = re.compile(r"[^\W\d_]")
 
 Columns = dict[str, Any]  # pyarrow arrays by name
 
@@ -249,7 +240,7 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name, column in columns.items():
             kind = declared.get(name) or find_kind(column, name if has_names else None)
             if name not in declared and kind != "number":
-                _check_notation(column, name, source)
+                check_notation(column, name, source)
             self.kinds_[name] = "identifier" if kind == "drop" else kind
             if kind == "date":
                 texts = as_texts(column)
@@ -445,93 +436,14 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _vectorizer(texts: Any) -> TfidfVectorizer:
     """Return the vectoriser of texts: of words, or of characters where words are few."""
-    tokens, has_spaces = _tokens(texts.to_numpy())
+    tokens, has_spaces = count_tokens(texts.to_numpy())
     terms: dict[str, Any] = {"ngram_range": (1, 2)}
     if not has_spaces:
         terms = {"analyzer": "char", "ngram_range": (1, 3)}
     elif tokens < _SHORT:
         terms = {"analyzer": "char_wb", "ngram_range": (2, 4)}
-    min_df = 1 if len(texts) < _MANY else 2
+    min_df = 1 if len(texts) < MANY else 2
     return TfidfVectorizer(sublinear_tf=True, min_df=min_df, max_features=_MAX_TERMS, **terms)
-
-
-def _tokens(texts: Sequence[str]) -> tuple[float, bool]:
-    """Return the number of tokens per text, and whether long texts have spaces."""
-    sample = [text for text in texts[:: 1 + len(texts) // _SAMPLE] if text]
-    if not sample:
-        return 0.0, True
-    spaces = sum(" " in text for text in sample)
-    return sum(len(_TOKEN.findall(t)) for t in sample) / len(sample), spaces >= 0.1 * len(sample)
-
-
-def find_kind(column: Any, name: str | None, decimal: str = ".") -> str:
-    """Return the kind of a column of pyarrow; without a name it is no identifier."""
-    import pyarrow as pa
-
-    types = pa.types
-    if types.is_temporal(column.type):
-        return "date"
-    if types.is_dictionary(column.type):
-        return "category"
-    try:
-        faults = Faults("", decimal=decimal)
-        values = as_numbers(column, "", faults)
-        present, bad = int((~np.isnan(values)).sum()), faults.count
-        if bad <= 0.05 * (present + bad):
-            is_id = name is not None and _numbers_rows(values, name)
-            return "identifier" if is_id else "number"
-    except pa.ArrowInvalid:
-        if types.is_nested(column.type) or types.is_binary(column.type):
-            return "identifier"
-    return _kind_of_texts(as_texts(column))
-
-
-def _kind_of_texts(cells: npt.NDArray[Any]) -> str:
-    texts = [text for text in cells.tolist() if text is not None]
-    rows, different = len(texts), list(dict.fromkeys(texts))
-    if not texts:
-        return "category"
-    if len(different) > 1 and date_format(np.array(different, dtype=object)) is not None:
-        return "date"
-    tokens, _ = _tokens(different)
-    if tokens >= _LONG and len(different) > 2:
-        return "text"
-    if rows < _MANY or len(different) <= rows / 2:
-        return "category"
-    sample = different[:: 1 + len(different) // _SAMPLE]
-    codes = sum(
-        t.isascii() and " " not in t and any(c.isdigit() for c in t) for t in sample
-    ) / len(sample)
-    if codes > 0.9 or not any(_LETTER.search(text) for text in sample):
-        return "identifier" if len(different) > 0.9 * rows else "category"
-    return "text"
-
-
-def _check_notation(column: Any, name: str, source: str) -> None:
-    """Raise if a column has numbers in a notation that is not read: 0,5 or 1,500 or 5 % or $5."""
-    texts = as_texts(column).tolist()
-    if not all(text is None or _OTHER_NUMBER.fullmatch(text) for text in texts):
-        return
-    odd = next((text for text in texts if text and not text.isdecimal()), None)
-    if odd is not None:
-        raise DataError(
-            f"{quoted(odd)} is not a number, although the column looks like one: numbers are "
-            "written as 1234.5, or with a decimal comma",
-            source=source,
-            row=texts.index(odd),
-            column=name,
-            arguments=["decimal", "category"],
-        )
-
-
-def _numbers_rows(values: npt.NDArray[np.float64], name: str) -> bool:
-    """Return True if a column has an integer for each row that is only its name or number."""
-    n = len(values)
-    for part in (values[:_MANY], values):  # the first rows exclude most columns
-        if n < _MANY or (part != np.floor(part)).any() or len(np.unique(part)) < len(part):
-            return False  # a missing value is not equal to itself
-    ascending = bool((np.diff(values) > 0).all())
-    return ascending or bool(np.ptp(values) < 2 * n) or ID_NAME.search(name) is not None
 
 
 def _columns_of(X: Any) -> tuple[Columns, bool, str]:

@@ -24,19 +24,19 @@ class DataError(ValueError):
     line : int, optional
         The line of a text file, from 1.
     row : int, optional
-        The row of a file without lines, from 0.
+        The row of a table, from 0.
     column : str or int, optional
-        The name of the column, or its number from 1.
+        The name of the column.
     arguments : sequence of str, optional
         The arguments of `load` that may have to be changed.
 
     Examples
     --------
     >>> from fgfm.io import DataError
-    >>> error = DataError("'x' is not a number", source="a.csv", line=3, column="age")
+    >>> error = DataError("'x' is not a number", source="a.csv", row=3, column="age")
     >>> print(error)
-    a.csv, line 3, column 'age': 'x' is not a number
-    >>> error.line, error.column
+    a.csv, row 3, column 'age': 'x' is not a number
+    >>> error.row, error.column
     (3, 'age')
     """
 
@@ -53,23 +53,19 @@ class DataError(ValueError):
         super().__init__(reason)  # pickle calls cls(reason) and restores the other attributes
         self.reason = reason
         self.source = None if source is None else os.fspath(source)
-        self.line = line
-        self.row = row
-        self.column = column
+        self.line, self.row, self.column = line, row, column
         self.arguments = tuple(arguments)
 
     @property
     def place(self) -> str:
         """The file, the line or row and the column, as far as they are given."""
-        parts = [] if self.source is None else [self.source]
-        if self.line is not None:
-            parts.append(f"line {self.line}")
-        elif self.row is not None:
-            parts.append(f"row {self.row}")
-        if self.column is not None:
-            column = quoted(self.column) if isinstance(self.column, str) else self.column
-            parts.append(f"column {column}")
-        return ", ".join(parts)
+        parts = [
+            self.source,
+            None if self.line is None else f"line {self.line}",
+            None if self.row is None else f"row {self.row}",
+            None if self.column is None else f"column {quoted(self.column)}",
+        ]
+        return ", ".join(part for part in parts if part is not None)
 
     def __str__(self) -> str:
         message = f"{self.place}: {self.reason}" if self.place else self.reason

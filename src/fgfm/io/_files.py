@@ -1,4 +1,4 @@
-"""Files: their formats, standard input, gzip and encodings."""
+"""Files as streams of bytes: standard input, gzip, encodings; and how CSV is written."""
 
 from __future__ import annotations
 
@@ -6,75 +6,52 @@ import codecs
 import gzip
 import io
 import os
-import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, BinaryIO, NamedTuple, TextIO
 
+from fgfm._utils.text import quoted
+from fgfm._utils.validation import check_choice, check_flag
 from fgfm.io._errors import DataError
 
-__all__ = ["SUFFIXES", "TABLES", "detect_format", "open_bytes", "open_text", "source_name"]
+__all__ = ["Chained", "TextFormat", "bad_encoding", "check_names", "open_bytes", "open_text"]
 
-# The formats that are data frames: named columns, read in batches of rows.
-TABLES = ("csv", "tsv", "parquet", "jsonl", "xlsx")
-SUFFIXES = {
-    ".csv": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".xlsx": "xlsx",
-    ".arff": "arff",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".xmc": "xmc",
-    ".npz": "npz",
-    ".npy": "npy",
-}
-_HEAD = 1 << 16  # bytes from which a format is found
-_XMC_HEADER = re.compile(rb"[0-9]+[ \t]+[0-9]+[ \t]+[0-9]+[ \t]*\r?\n")
-_SVMLIGHT_ROW = re.compile(rb"[0-9,]*[ \t]+[0-9]+:")
+
+class TextFormat(NamedTuple):
+    """How text files are written: the delimiter and header are those of CSV."""
+
+    delimiter: str | None = None
+    decimal: str = "."
+    encoding: str = "utf-8"
+    header: bool | None = None
+
+    def check(self) -> TextFormat:
+        """Return this, or raise if an option is not valid."""
+        if self.delimiter is not None and (
+            len(self.delimiter) != 1 or self.delimiter in '"\r\n' or not self.delimiter.isascii()
+        ):
+            raise ValueError(f"delimiter is {self.delimiter!r}: it must be one character")
+        check_choice(self.decimal, "decimal", (".", ","))
+        if self.header is not None:
+            check_flag(self.header, "header")
+        if self.decimal == self.delimiter:
+            raise ValueError("decimal and delimiter are both ',': they must differ")
+        try:
+            codecs.lookup(self.encoding)
+        except LookupError:
+            raise ValueError(
+                f"encoding is {self.encoding!r}: it must be the name of an encoding, such as "
+                "utf-8 or latin-1"
+            ) from None
+        return self
 
 
 def source_name(path: str | os.PathLike[str]) -> str:
     """Return the name of a file in messages."""
     return "standard input" if os.fspath(path) == "-" else os.fspath(path)
-
-
-def detect_format(path: str | os.PathLike[str]) -> str:
-    """Return the format of a file by its name, else by its first bytes; CSV for standard input.
-
-    Examples
-    --------
-    >>> detect_format("films.csv.gz"), detect_format("-")
-    ('csv', 'csv')
-    """
-    if os.fspath(path) == "-":
-        return "csv"
-    suffix = Path(Path(path).name.lower().removesuffix(".gz")).suffix
-    if suffix in SUFFIXES:
-        return SUFFIXES[suffix]
-    with open_bytes(path) as file:
-        head = file.read(_HEAD)
-    if head.startswith(b"PAR1"):
-        return "parquet"
-    if head.startswith(b"PK\x03\x04"):
-        return "npz"
-    if head.lstrip()[:9].lower() == b"@relation" or b"\n@attribute" in head.lower():
-        return "arff"
-    if head.lstrip().startswith(b"{"):
-        return "jsonl"
-    if _XMC_HEADER.match(head):
-        return "xmc"
-    if _SVMLIGHT_ROW.match(head):
-        return "svmlight"
-    return "tsv" if b"\t" in head.partition(b"\n")[0] else "csv"
 
 
 @contextmanager
@@ -101,30 +78,18 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 @contextmanager
 def open_text(path: str | os.PathLike[str], encoding: str) -> Iterator[TextIO]:
     """Open a text file, decompressed if it is gzip, without the mark at its beginning."""
-    check_encoding(encoding)
+    marked = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
     with open_bytes(path) as file:
-        marked = "utf-8-sig" if codecs.lookup(encoding).name == "utf-8" else encoding
         try:
             yield io.TextIOWrapper(file, encoding=marked)
         except UnicodeDecodeError as error:
             raise bad_encoding(encoding, path) from error
 
 
-def check_encoding(encoding: str) -> None:
-    """Raise unless Python knows an encoding."""
-    try:
-        codecs.lookup(encoding)
-    except LookupError:
-        raise ValueError(
-            f"encoding is {encoding!r}: it must be the name of an encoding, such as utf-8 or "
-            "latin-1"
-        ) from None
-
-
-def bad_encoding(encoding: str, path: Any, line: int | None = None) -> DataError:
+def bad_encoding(encoding: str, path: Any) -> DataError:
     """Return the error for a text in another encoding."""
     reason = f"this is not {encoding} text: the file has another encoding"
-    return DataError(reason, source=source_name(path), line=line, arguments=["encoding"])
+    return DataError(reason, source=source_name(path), arguments=["encoding"])
 
 
 class Chained(io.RawIOBase):
@@ -142,3 +107,16 @@ class Chained(io.RawIOBase):
         part = self._head.read(len(buffer)) or self._rest.read(len(buffer))
         buffer[: len(part)] = part
         return len(part)
+
+
+def check_names(names: Sequence[str], source: str) -> None:
+    """Raise if the name of a column is empty or occurs twice."""
+    seen = set()
+    for j, name in enumerate(names):
+        if not name:
+            reason = f"column {j + 1} has no name: every column must have one"
+            raise DataError(reason, source=source, arguments=["header"])
+        if name in seen:
+            reason = f"two columns are called {quoted(name)}: names must be unique"
+            raise DataError(reason, source=source)
+        seen.add(name)

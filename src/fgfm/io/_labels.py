@@ -39,7 +39,7 @@ _PAIRS = ({"0", "1"}, {"no", "yes"}, {"false", "true"}, {"0.0", "1.0"})
 class Labels(NamedTuple):
     """Labels of rows."""
 
-    Y: npt.NDArray[Any]  # (n, m): uint8, or float64 with NaN where a label was not observed
+    Y: Any  # (n, m): uint8, or float64 with NaN where a label was not observed
     names: tuple[str, ...]
     form: str = ""  # how they were found, such as "labels split at '|'"
 
@@ -283,8 +283,7 @@ def likely_labels(columns: dict[str, Any]) -> str:
     lists = [name for name, column in columns.items() if _has_lists(column)]
     flags = [n for n, column in columns.items() if n not in lists and _are_flags({n: column})]
     found = [f"{listed(lists, 3)} (lists)"] if lists else []
-    if flags:
-        found.append(f"{listed(_patterns(flags, list(columns)), 3)} (0 or 1)")
+    found += [f"{listed(flags, 3)} (0 or 1)"] if flags else []
     return f", such as {', '.join(found)}" if found else ""
 
 
@@ -297,14 +296,3 @@ def _has_lists(column: Any) -> bool:
     cells = [cell for cell in _cell_lists(column, None)[0] if cell is not None]
     parts = [tag for cell in cells for tag in cell]
     return len(parts) > 1.2 * len(cells) and len(set(parts)) <= len(parts) / 2
-
-
-def _patterns(flags: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return names, or a pattern in the place of those that share the text before an _."""
-    found: dict[str, None] = {}  # an ordered set
-    for name in flags:
-        pattern = f"{name.rpartition('_')[0]}_*"
-        matched = {other for other in names if fnmatchcase(other, pattern)}
-        is_shared = "_" in name and len(matched) > 1 and matched <= set(flags)
-        found[pattern if is_shared else name] = None
-    return list(found)

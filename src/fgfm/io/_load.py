@@ -4,36 +4,105 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.validation import check_choice, check_count
-from fgfm.io._arff import read_arff, read_xml_labels
+from fgfm._utils.text import counted
+from fgfm._utils.validation import check_count
+from fgfm.io._arff import read_xml_labels
 from fgfm.io._cells import Faults, as_array, as_numbers, as_texts
-from fgfm.io._dataset import Dataset
-from fgfm.io._encoder import FeatureEncoder, find_kind
 from fgfm.io._errors import DataError
-from fgfm.io._files import TABLES, detect_format, source_name
-from fgfm.io._labels import label_order, likely_labels, read_labels, select_columns
-from fgfm.io._npz import read_arrays, read_npz_features
-from fgfm.io._svmlight import read_svmlight
-from fgfm.io._tables import Table, TextFormat, open_table, rebatched
+from fgfm.io._files import TextFormat
+from fgfm.io._formats import is_streamed, open_file
+from fgfm.io._kinds import find_kind
+from fgfm.io._labels import Labels, likely_labels, read_labels, select_columns
+from fgfm.io._sparse import SparseRows
+from fgfm.io._tables import Table, rebatched
 
-__all__ = ["FORMATS", "load", "load_blocks"]
+if TYPE_CHECKING:
+    from fgfm.io._encoder import FeatureEncoder
 
-FORMATS = (*TABLES, "arff", "svmlight", "xmc", "npz")
-_OPENML = "openml:"
+__all__ = ["Dataset", "load", "load_blocks"]
+
 _BLOCK_CELLS = 1 << 18
-LabelColumns = int | str | Sequence[str] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dataset:
+    """Features and labels of a file.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame, ndarray or CSR array of shape (n, p)
+        The features: a data frame of a table, else numbers.
+    Y : ndarray of shape (n, m), optional
+        The labels: 0 or 1, or NaN if not observed; None if the file has none.
+    label_names : tuple of str, default=()
+        A name for each label; its number in formats without names.
+    label_columns : tuple of str, default=()
+        The columns that hold the labels.
+    ids : pyarrow.Table, optional
+        The columns of `load`'s argument ``ids``, with n rows.
+    zero_based : tuple of two bool, optional
+        Whether svmlight rows number features, and labels, from 0.
+    source : str
+        The file.
+    label_form : str
+        How the labels are written in a table, such as "labels split at '|'".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from fgfm.io import Dataset
+    >>> Dataset(np.zeros((3, 2)), np.eye(3, dtype=np.uint8), ("a", "b", "c"))
+    <Dataset: 3 rows, 2 features, 3 labels (1.00 per row)>
+    """
+
+    X: Any
+    Y: npt.NDArray[Any] | None = None
+    label_names: tuple[str, ...] = ()
+    label_columns: tuple[str, ...] = ()
+    ids: Any = None
+    zero_based: tuple[bool, bool] | None = None
+    source: str = ""
+    label_form: str = ""
+
+    def __repr__(self) -> str:
+        n, p = self.X.shape
+        labels = "no labels"
+        if self.Y is not None:
+            mean = float(np.nansum(self.Y)) / max(1, n)
+            labels = f"{counted(self.Y.shape[1], 'label')} ({mean:.2f} per row)"
+        name = f" {self.source}" if self.source else ""
+        return f"<Dataset{name}: {counted(n, 'row')}, {counted(p, 'feature')}, {labels}>"
+
+    def rows(self, index: npt.NDArray[np.int64] | slice) -> Dataset:
+        """Return some of the rows.
+
+        Parameters
+        ----------
+        index : ndarray of int, or slice
+            The rows.
+
+        Returns
+        -------
+        Dataset
+            The data set of these rows.
+        """
+        X = self.X.iloc[index] if hasattr(self.X, "iloc") else self.X[index]
+        Y = None if self.Y is None else self.Y[index]
+        ids = None if self.ids is None else self.ids.take(np.arange(self.X.shape[0])[index])
+        return replace(self, X=X, Y=Y, ids=ids)
 
 
 def load(
     path: str | os.PathLike[str],
-    labels: LabelColumns = None,
+    labels: int | str | Sequence[str] | None = None,
     *,
     format: str | None = None,
     separator: str | None = None,
@@ -44,8 +113,6 @@ def load(
     ids: Sequence[str] = (),
     drop: Sequence[str] = (),
     strict: bool = False,
-    n_features: int | None = None,
-    zero_based: tuple[bool, bool] | None = None,
     delimiter: str | None = None,
     decimal: str = ".",
     encoding: str = "utf-8",
@@ -53,27 +120,23 @@ def load(
 ) -> Dataset:
     """Read features and labels from a file.
 
-    A table (CSV, TSV, Parquet, JSON lines, Excel) becomes a data frame, and its labels are
+    A table (CSV, TSV, Parquet, JSON lines, Excel, ARFF) becomes a data frame, and its labels are
     columns of it; `FeatureEncoder` makes numbers of the rest. Missing values of CSV are empty,
-    ``?``, NA, N/A, NaN, null or none. An invalid file raises `DataError`, which names the
-    place.
+    ``?``, NA, N/A, NaN, null or none. An invalid file raises `DataError`, which names the place.
 
     Parameters
     ----------
     path : str or path-like
         The file, which may be compressed with gzip if it is text; ``-`` is standard input.
-        ``openml:name``, ``openml:name:version`` or ``openml:number`` is fetched by
-        scikit-learn.
     labels : int, str or sequence of str, optional
         The label columns of a table: names, patterns such as ``"genre*"``, or their number,
         the first n columns or, negative, the last. Their form is found: one column of lists
         (``a;b``, ``a|b``, ``a, b``, JSON or Python lists, lists of Parquet), columns of 0 and
-        1, or columns of names. For ARFF it may be the XML file; for svmlight it is the number
-        of labels or their names. By default the labels are those that the file declares.
+        1, or columns of names. For ARFF it may be the XML file. By default the labels are those
+        that the file declares.
     format : str, optional
-        "csv", "tsv", "parquet", "jsonl", "xlsx", "arff", "svmlight", "xmc" (extreme
-        classification) or "npz"; by default it follows from the file name, else from its
-        content.
+        "csv", "tsv", "parquet", "jsonl", "xlsx", "arff", "svmlight" or "xmc" (extreme
+        classification); by default it follows from the file name, else from its content.
     separator : str, optional
         The separator of label lists in texts; by default ``;``, ``|`` or ``,`` is found.
     missing_labels : bool, default=False
@@ -91,11 +154,6 @@ def load(
     strict : bool, default=False
         Whether a text in a column of numbers is an error. Otherwise it is missing, with a
         warning that counts them; more than 5 % of a column make it a column of texts.
-    n_features : int, optional
-        The number of features of svmlight rows; by default the highest that occurs.
-    zero_based : tuple of two bool, optional
-        Whether svmlight numbers features, and labels, from 0; by default they do if a 0
-        occurs.
     delimiter, decimal, encoding, header : optional
         How CSV is written. By default the delimiter is found, and the first row is a header.
 
@@ -123,36 +181,14 @@ def load(
     array([[0, 1, 1],
            [1, 0, 0]], dtype=uint8)
     """
-    check_choice(format, "format", (None, *FORMATS))
-    name = os.fspath(path)
     text = TextFormat(delimiter, decimal, encoding, header)
-    text.check()
-    if encoder is not None:
-        zero_based = encoder.zero_based_ if zero_based is None else zero_based
-        n_features = encoder.n_features_in_ if encoder.columns_ is None else n_features
-    if name.startswith(_OPENML) and format is None:
-        found = _load_openml(name, labels, missing_labels, drop, strict)
-    else:
-        given = {"separator": separator, "known": label_names, "missing": missing_labels}
-        format = format or detect_format(path)
-        check_choice(format, "format", FORMATS)
-        if (ids and format not in TABLES) or (drop and format not in (*TABLES, "arff")):
-            argument, value = ("ids", ids) if ids else ("drop", drop)
-            raise ValueError(f"{argument} is {list(value)!r}: {name} has no named columns")
-        if format in TABLES:
-            with open_table(path, format, text) as table:
-                found = _from_table(table, labels, given, ids, drop, strict)
-        elif format in ("svmlight", "xmc"):
-            named = labels if label_names is None else label_names
-            if isinstance(named, str):
-                raise ValueError(f"labels is {named!r}: {name} has no named columns")
-            count = named if isinstance(named, int) else tuple(named or ()) or None
-            found = read_svmlight(Path(path), format, encoding, n_features, count, zero_based)
-        elif format == "arff":
-            found = _load_arff(Path(path), labels, given, encoding, drop)
+    given = {"separator": separator, "known": label_names, "missing": missing_labels}
+    with open_file(path, format, text, encoder) as content:
+        if isinstance(content, Table):
+            found = _from_table(content, labels, given, ids, drop, strict)
         else:
-            found = _load_npz(Path(path), label_names)
-    found = replace(found, source=source_name(path))
+            found = _from_sparse(content, labels, given, ids, drop)
+        found = replace(found, source=content.source)
     if hasattr(found.X, "columns"):
         found.X.attrs["source"] = found.source  # for messages of FeatureEncoder
     if require_labels and found.Y is None:
@@ -163,9 +199,17 @@ def load(
     return replace(found, X=encoder.transform(X))
 
 
+def _label_columns(content: Any, labels: Any) -> list[str]:
+    """Return the label columns that an argument or the file declares."""
+    if isinstance(labels, str) and labels.endswith(".xml"):
+        labels = read_xml_labels(Path(labels))
+    wanted = content.declared if labels is None else labels
+    return [] if wanted is None else select_columns(content.names, wanted, content.source)
+
+
 def _from_table(
     table: Table,
-    labels: LabelColumns,
+    labels: int | str | Sequence[str] | None,
     given: dict[str, Any],
     ids: Sequence[str],
     drop: Sequence[str],
@@ -180,23 +224,20 @@ def _from_table(
     if arrow.num_rows == 0:
         raise DataError("there are no rows", source=source)
     columns = {name: arrow.column(name).combine_chunks() for name in table.names}
-    Y: Any = None
-    label_names: tuple[str, ...] = ()
-    form = ""
-    chosen: list[str] = []
-    if labels is not None:
-        chosen = [n for n in select_columns(table.names, labels, source) if n not in drop]
-        Y, label_names, form = read_labels({n: columns[n] for n in chosen}, source, **given)
+    chosen = [name for name in _label_columns(table, labels) if name not in drop]
     apart = {*ids, *drop, *chosen}
     features = {name: column for name, column in columns.items() if name not in apart}
     if not features:
         reason = "there are no features: every column is a label or is left out"
         raise DataError(reason, source=source, arguments=["labels"])
+    read = Labels(None, ())
+    if chosen:
+        read = read_labels({name: columns[name] for name in chosen}, source, **given)
     faults = Faults(source, strict, table.decimal)
     X = _frame(features, table.is_text, faults)
     faults.report(len(X))
     kept = arrow.select(list(ids)) if ids else None
-    return Dataset(X, Y, label_names, tuple(chosen), kept, label_form=form)
+    return Dataset(X, read.Y, read.names, tuple(chosen), kept, label_form=read.form)
 
 
 def _frame(columns: dict[str, Any], is_text: bool, faults: Faults) -> Any:
@@ -214,6 +255,34 @@ def _frame(columns: dict[str, Any], is_text: bool, faults: Faults) -> Any:
     return pd.DataFrame(parts)
 
 
+def _from_sparse(
+    content: SparseRows,
+    labels: int | str | Sequence[str] | None,
+    given: dict[str, Any],
+    ids: Sequence[str],
+    drop: Sequence[str],
+) -> Dataset:
+    """Return the data set of sparse rows, whose columns may have names."""
+    given_names: dict[str, Any] = {"ids": ids}
+    if content.names is None:
+        given_names |= {"drop": drop, "labels": labels}
+    for argument, value in given_names.items():
+        if value:
+            raise ValueError(f"{argument} is {value!r}: {content.source} has no named columns")
+    if content.names is None:
+        Y, names = content.indicator(given["known"])
+        return Dataset(content.X, Y, names, zero_based=content.zero_based)
+    columns = dict(zip(content.names, range(len(content.names)), strict=True))
+    chosen = [name for name in _label_columns(content, labels) if name not in drop]
+    apart = {*chosen, *drop}
+    X = content.X[:, [j for name, j in columns.items() if name not in apart]]
+    if not chosen:
+        return Dataset(X)
+    flags = {name: as_array(content.X[:, [columns[name]]].toarray()[:, 0]) for name in chosen}
+    read = read_labels(flags, content.source, **given)
+    return Dataset(X, read.Y, read.names, tuple(chosen))
+
+
 def _no_labels(data: Dataset) -> DataError:
     """Return the error for a data set without labels; it names columns that may be labels."""
     such = ""
@@ -227,99 +296,6 @@ def _no_labels(data: Dataset) -> DataError:
         source=data.source,
         arguments=["labels"],
     )
-
-
-def _load_arff(
-    path: Path, labels: LabelColumns, given: dict[str, Any], encoding: str, drop: Sequence[str]
-) -> Dataset:
-    import pandas as pd
-
-    found = read_arff(path, encoding)
-    declared = found.labels
-    if isinstance(labels, str) and labels.endswith(".xml"):
-        declared = read_xml_labels(Path(labels))
-    elif labels is not None:
-        declared = select_columns(found.names, labels, str(path))
-    apart = {*(declared or ()), *drop}
-    kept = [name for name in found.names if name not in apart]
-    if found.matrix is not None:
-        where = {name: j for j, name in enumerate(found.names)}
-        X = found.matrix[:, [where[name] for name in kept]]
-        flags = {n: found.matrix[:, [where[n]]].toarray()[:, 0] for n in declared or ()}
-    else:
-        assert found.columns is not None
-        X = pd.DataFrame({name: found.columns[name] for name in kept})
-        flags = {name: found.columns[name] for name in declared or ()}
-    if not flags:
-        return Dataset(X)
-    columns = {name: as_array(values) for name, values in flags.items()}
-    Y, names, _ = read_labels(columns, str(path), **given)
-    return Dataset(X, Y, names, tuple(flags))
-
-
-def _load_npz(path: Path, label_names: Sequence[str] | None) -> Dataset:
-    """Read an archive of arrays."""
-    arrays = read_arrays(path)
-    X = read_npz_features(arrays, path)
-    n, Y = X.shape[0], arrays.get("Y")
-    names: tuple[str, ...] = ()
-    if Y is not None:
-        if Y.ndim != 2 or Y.dtype.kind not in "fiub" or len(Y) != n:
-            reason = f"Y has dtype {Y.dtype} and shape {Y.shape}: it must be ({n}, m) numbers"
-            raise DataError(reason, source=path)
-        wrong = ~((Y == 0) | (Y == 1) | np.isnan(Y))
-        if wrong.any():
-            row, column = np.argwhere(wrong)[0]
-            reason = f"Y[{row}, {column}] is {Y[row, column]!s}: labels must be 0 or 1"
-            raise DataError(reason, source=path, row=int(row))
-        Y = Y if np.isnan(Y).any() else Y.astype(np.uint8)
-        names = tuple(map(str, range(Y.shape[1])))
-        if "label_names" in arrays:
-            names = tuple(arrays["label_names"].tolist())
-        elif label_names is not None and len(label_names) == len(names):
-            names = tuple(label_names)
-        if len(names) != Y.shape[1]:
-            reason = f"there are {len(names)} label_names: Y has {Y.shape[1]} columns"
-            raise DataError(reason, source=path)
-        if label_names is not None:
-            Y = Y[:, label_order(names, label_names, "training", path)]
-            names = tuple(label_names)
-    split = {part: arrays[f"{part}_idx"] for part in ("train", "test") if f"{part}_idx" in arrays}
-    for rows in split.values():
-        if rows.ndim != 1 or rows.dtype.kind not in "iu" or not np.isin(rows, np.arange(n)).all():
-            reason = f"train_idx and test_idx must be row numbers from 0 to {n - 1}"
-            raise DataError(reason, source=path)
-    return Dataset(X, Y, names, **{part: rows.astype(np.int64) for part, rows in split.items()})
-
-
-def _load_openml(
-    name: str, labels: LabelColumns, missing: bool, drop: Sequence[str], strict: bool
-) -> Dataset:
-    """Fetch ``openml:name``, ``openml:name:version`` or ``openml:number`` by scikit-learn."""
-    import pyarrow as pa
-    from scipy import sparse
-    from sklearn.datasets import fetch_openml
-
-    wanted, _, version = name.removeprefix(_OPENML).partition(":")
-    if not wanted or (version and not version.isdecimal()):
-        reason = "the name must be openml:name, openml:name:version or openml:number"
-        raise DataError(reason, source=name)
-    query: dict[str, Any] = {"name": wanted, "version": int(version) if version else "active"}
-    if wanted.isdecimal() and not version:
-        query = {"data_id": int(wanted)}
-    try:
-        bunch = fetch_openml(**query, as_frame="auto", parser="auto")
-    except Exception as error:  # no network, no such data set, a damaged response
-        raise DataError(f"the data cannot be fetched: {error}", source=name) from error
-    targets = [str(target) for target in bunch.get("target_names") or []]
-    if sparse.issparse(bunch.data):
-        target = np.asarray(bunch.target, dtype=object).reshape(bunch.data.shape[0], -1)
-        columns = {t: pa.array(target[:, j].tolist()) for j, t in enumerate(targets)}
-        Y, names, _ = read_labels(columns, name, missing=missing)
-        return Dataset(sparse.csr_array(bunch.data), Y, names)
-    arrow = pa.Table.from_pandas(bunch.frame, preserve_index=False)
-    table = Table(name, list(arrow.column_names), iter(arrow.to_batches()))
-    return _from_table(table, labels or targets or None, {"missing": missing}, (), drop, strict)
 
 
 def load_blocks(
@@ -363,14 +339,11 @@ def load_blocks(
     text = TextFormat(delimiter, decimal, encoding, header)
     if rows is not None:
         check_count(rows, "rows", least=1)
-    is_named = encoder.columns_ is not None and not os.fspath(path).startswith(_OPENML)
-    if is_named:
-        format = format or detect_format(path)
-    if not is_named or format not in TABLES:
+    if encoder.columns_ is None or not is_streamed(path, format):
         more = dict(strict=strict, encoder=encoder, **text._asdict())
         yield load(path, format=format, ids=ids, **more)
         return
-    with open_table(path, format, text) as table:
+    with open_file(path, format, text) as table:
         table.check_has(ids, "ids")
         names = [n for n in table.names if n not in ids or n in encoder.kinds_]
         size = rows or max(1, _BLOCK_CELLS // max(1, len(table.names)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -17,16 +16,16 @@ from scipy import sparse
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.validation import check_choice, first_entry, tolerance
 from fgfm.io._cells import Faults, as_numbers, as_texts
-from fgfm.io._encoder import ID_NAME
 from fgfm.io._errors import DataError
-from fgfm.io._files import TABLES, detect_format, source_name
+from fgfm.io._files import TextFormat, source_name
+from fgfm.io._formats import FORMATS, MATRICES, detect_format, open_file
+from fgfm.io._kinds import ID_NAME
 from fgfm.io._labels import label_order
-from fgfm.io._npz import read_matrix
-from fgfm.io._tables import Table, TextFormat, open_table
+from fgfm.io._tables import Table
 
-__all__ = ["Block", "Probabilities", "open_probabilities"]
+__all__ = ["Block", "Probabilities", "open_probabilities", "read_matrix"]
 
-FORMATS = (*TABLES, "npy", "npz")
+_TABLES = tuple(name for name, format in FORMATS.items() if format.streamed)
 
 
 class Block(NamedTuple):
@@ -66,12 +65,12 @@ def open_probabilities(
     optional_ids: bool = False,
     strict: bool = False,
 ) -> Iterator[Probabilities]:
-    """Open a table with a column per label; blocks are read ahead by a thread.
+    """Open a table with a column per label, or a matrix in .npy or sparse .npz.
 
     Parameters
     ----------
     path : str or path-like
-        A table, or a matrix in .npy or sparse .npz; "-" is standard input.
+        The file; "-" is standard input.
     format : str, optional
         The format; by default it follows from the file name.
     text : TextFormat
@@ -89,17 +88,18 @@ def open_probabilities(
     strict : bool
         Whether a cell that is not a number is an error; otherwise it is 0, with a warning.
     """
-    check_choice(format, "format", (None, *FORMATS))
+    check_choice(format, "format", (None, *_TABLES, *MATRICES))
     source = source_name(path)
     format = format or detect_format(path)
-    check_choice(format, "format", FORMATS)
-    if format in TABLES:
-        with open_table(path, format, text) as table:
+    check_choice(format, f"the format of {source}", (*_TABLES, *MATRICES))
+    if format not in MATRICES:
+        with open_file(path, format, text) as table:
             ids, wanted, batches = _split_columns(table, ids, labels, optional_ids, logits)
-            zero = "a probability of 0"
-            faults = Faults(source, strict, table.decimal, becomes=zero, remedies=("ids",))
-            with _read_ahead(_table_blocks(batches, wanted, ids, logits, faults)) as blocks:
-                yield Probabilities(source, list(labels or wanted), table.has_names, blocks)
+            faults = Faults(
+                source, strict, table.decimal, becomes="a probability of 0", remedies=("ids",)
+            )
+            blocks = _table_blocks(batches, wanted, ids, logits, faults)
+            yield Probabilities(source, list(labels or wanted), table.has_names, blocks)
         return
     matrix = read_matrix(Path(path), format)
     if logits and format == "npz":
@@ -113,8 +113,30 @@ def open_probabilities(
         raise ValueError(f"ids is {list(ids)!r}: {source} has no named columns")
     names = [str(j) for j in range(matrix.shape[1])]
     _check_count(names, labels, source)
-    with _read_ahead(_matrix_blocks(matrix, logits, names, source)) as blocks:
-        yield Probabilities(source, list(labels or names), False, blocks)
+    blocks = _matrix_blocks(matrix, logits, names, source)
+    yield Probabilities(source, list(labels or names), False, blocks)
+
+
+def read_matrix(path: Path, format: str) -> Any:
+    """Return a matrix (n, m): that of .npy, mapped into memory, or a sparse one of .npz."""
+    try:
+        with path.open("rb") as file:
+            if format == "npy":
+                np.lib.format.read_magic(file)  # np.load does not close files of other formats
+                matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+            else:
+                matrix = sparse.csr_array(sparse.load_npz(file))
+                matrix.check_format(full_check=True)
+    except (FileNotFoundError, IsADirectoryError, PermissionError):
+        raise
+    except Exception as error:  # zipfile, zlib, NumPy and SciPy have many for damaged files
+        what = "an array of NumPy" if format == "npy" else "a sparse matrix of SciPy"
+        reason = f"it is not {what}, or it is damaged: {error}"
+        raise DataError(reason, source=path) from error
+    if matrix.dtype.kind not in "fiub" or matrix.ndim != 2 or matrix.shape[1] == 0:
+        reason = f"it has dtype {matrix.dtype} and shape {matrix.shape}: it must be (n, m) numbers"
+        raise DataError(reason, source=path)
+    return matrix
 
 
 def _check_count(found: Sequence[str], labels: Sequence[str] | None, source: str) -> None:
@@ -168,7 +190,7 @@ def _fits(column: Any, logits: bool) -> bool:
     if all(text is None or text.isdecimal() for text in as_texts(column) if text != ""):
         return False
     in_range = (
-        np.nanmin(values, initial=0.0) >= -1e-6 and np.nanmax(values, initial=0.0) < 1 + 1e-6
+        np.nanmin(values, initial=0.0) >= -1e-6 and np.nanmax(values, initial=0.0) <= 1.0 + 1e-6
     )
     return not faults.count and (logits or bool(in_range))
 
@@ -179,9 +201,11 @@ def _table_blocks(
     import pyarrow as pa
 
     cells = Faults("", decimal=faults.decimal)  # missing values are faults here, too
+    single = {pa.float32(), pa.float16()}
     for batch in batches:
         columns = batch.select(list(labels)).columns
-        values = np.empty((batch.num_rows, len(labels)), _dtype(columns))  # (n, m)
+        dtype = np.float32 if {column.type for column in columns} <= single else np.float64
+        values = np.empty((batch.num_rows, len(labels)), dtype)  # (n, m)
         for j, (name, column) in enumerate(zip(labels, columns, strict=True)):
             try:
                 values[:, j] = as_numbers(column, name, cells)
@@ -203,14 +227,6 @@ def _table_blocks(
         kept = pa.table({name: pa.array([], "string") for name in ids}) if ids else None
         yield Block(np.zeros((0, len(labels))), kept)
     faults.report(faults.rows)
-
-
-def _dtype(columns: Sequence[Any]) -> Any:
-    """Return single precision if all columns have it."""
-    import pyarrow as pa
-
-    kinds = {column.type for column in columns}
-    return np.float32 if kinds <= {pa.float32(), pa.float16()} else np.float64
 
 
 def _matrix_blocks(
@@ -254,17 +270,3 @@ def _check_values(
         column=labels[column],
         arguments=arguments,
     )
-
-
-@contextmanager
-def _read_ahead(blocks: Iterator[Block]) -> Iterator[Iterator[Block]]:
-    """Read the next block in a thread while one is decided."""
-    with ThreadPoolExecutor(1) as pool:
-
-        def ahead() -> Iterator[Block]:
-            future = pool.submit(next, blocks, None)
-            while (block := future.result()) is not None:
-                future = pool.submit(next, blocks, None)
-                yield block
-
-        yield ahead()

@@ -9,7 +9,6 @@ import codecs
 import csv
 import io
 import json
-import os
 import re
 import sys
 import zipfile
@@ -17,24 +16,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import missing_columns, one_line, quoted
-from fgfm._utils.validation import check_choice, check_flag
 from fgfm.io._cells import as_array
 from fgfm.io._errors import DataError
 from fgfm.io._files import (
     Chained,
+    TextFormat,
     bad_encoding,
-    check_encoding,
+    check_names,
     open_bytes,
     source_name,
 )
 
-__all__ = ["Table", "TextFormat", "check_names", "open_table", "rebatched"]
+__all__ = ["Table", "open_csv", "open_excel", "open_jsonl", "open_parquet", "rebatched"]
 
-_BLOCK_BYTES = 1 << 22
+_BLOCK_BYTES = 1 << 20  # of CSV; pyarrow reads 32 blocks ahead
 _BLOCK_CELLS = 1 << 20  # of a batch of Parquet
 _HEAD = 1 << 22  # bytes within which the header of CSV must end
 _HEAD_LINES = 64
@@ -44,28 +43,6 @@ _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _ROW = re.compile(r"(?:CSV parse error: )?Row #([0-9]+): ")
 
 
-class TextFormat(NamedTuple):
-    """How CSV and TSV are written."""
-
-    delimiter: str | None = None
-    decimal: str = "."
-    encoding: str = "utf-8"
-    header: bool | None = None
-
-    def check(self) -> None:
-        """Raise if an option is not valid."""
-        if self.delimiter is not None and (
-            len(self.delimiter) != 1 or self.delimiter in '"\r\n' or not self.delimiter.isascii()
-        ):
-            raise ValueError(f"delimiter is {self.delimiter!r}: it must be one character")
-        check_choice(self.decimal, "decimal", (".", ","))
-        if self.header is not None:
-            check_flag(self.header, "header")
-        check_encoding(self.encoding)
-        if self.decimal == self.delimiter:
-            raise ValueError("decimal and delimiter are both ',': they must differ")
-
-
 @dataclass
 class Table:
     """An open table."""
@@ -73,9 +50,17 @@ class Table:
     source: str  # the file, for messages
     names: list[str]
     batches: Iterator[Any]  # of pyarrow.RecordBatch
+    declared: list[str] | None = None  # the columns that are labels, if the file says so
     is_text: bool = False  # whether all cells are strings, as in CSV
     has_names: bool = True  # otherwise the columns are numbered from 0
     decimal: str = "."
+
+    @classmethod
+    def of(cls, source: str, columns: dict[str, Any], declared: Any = None) -> Table:
+        """Return a table of columns in memory."""
+        import pyarrow as pa
+
+        return cls(source, list(columns), iter([pa.record_batch(columns)]), declared)
 
     def read(self) -> Any:
         """Return all rows as a pyarrow.Table."""
@@ -90,31 +75,6 @@ class Table:
         if absent:
             reason = missing_columns(absent, self.names)
             raise DataError(reason, source=self.source, arguments=[argument])
-
-
-@contextmanager
-def open_table(
-    path: str | os.PathLike[str], format: str, text: TextFormat | None = None
-) -> Iterator[Table]:
-    """Open a table in one of the formats `fgfm.io._files.TABLES`."""
-    import_optional("pyarrow", f"reading {format}", "data")
-    text = TextFormat() if text is None else text
-    text.check()
-    source = source_name(path)
-    if format == "parquet":
-        with _open_parquet(path, source) as table:
-            yield table
-    elif format == "xlsx":
-        yield _open_excel(path, source)
-    else:
-        try:
-            with open_bytes(path) as file:
-                if format == "jsonl":
-                    yield _open_jsonl(file, source)
-                else:
-                    yield _open_csv(file, path, format, text)
-        except UnicodeDecodeError:
-            raise bad_encoding(text.encoding, path) from None
 
 
 def rebatched(batches: Iterable[Any], rows: int) -> Iterator[Any]:
@@ -152,39 +112,64 @@ def _joined(batches: Sequence[Any]) -> Any:
         return pa.table(columns, tables[0].column_names)
 
 
-def check_names(names: Sequence[str], source: str) -> None:
-    """Raise if a name is empty or occurs twice."""
-    seen = set()
-    for j, name in enumerate(names):
-        if not name:
-            reason = f"column {j + 1} has no name: every column must have one"
-            raise DataError(reason, source=source, arguments=["header"])
-        if name in seen:
-            reason = f"two columns are called {quoted(name)}: names must be unique"
-            raise DataError(reason, source=source)
-        seen.add(name)
-
-
-def _open_csv(file: Any, path: Any, format: str, text: TextFormat) -> Table:
+@contextmanager
+def open_csv(path: Any, text: TextFormat, encoder: Any) -> Iterator[Table]:
     """Open CSV or TSV; the header is parsed here, the rows by pyarrow."""
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
     source = source_name(path)
-    if codecs.lookup(text.encoding).name not in ("utf-8", "ascii"):
-        file = pa.transcoding_input_stream(pa.PythonFile(file, "r"), text.encoding, "utf-8")
-    head = b""
-    while head.count(b"\n") < _HEAD_LINES and len(head) < _HEAD and (part := file.read(1 << 16)):
-        head += part
-    raw = head.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
+    with open_bytes(path) as file:
+        if codecs.lookup(text.encoding).name not in ("utf-8", "ascii"):
+            file = pa.transcoding_input_stream(pa.PythonFile(file, "r"), text.encoding, "utf-8")
+        head = b""
+        while head.count(b"\n") < _HEAD_LINES and len(head) < _HEAD:
+            part = file.read(1 << 16)
+            if not part:
+                break
+            head += part
+        raw = head.removeprefix(codecs.BOM_UTF8).splitlines(keepends=True)
+        names, delimiter, used = _read_header(raw, source, text)
+        options = (
+            arrow_csv.ReadOptions(
+                column_names=names,
+                block_size=max(_BLOCK_BYTES, 64 * len(raw[-1])),
+                use_threads=False,  # with threads, errors do not name the row
+            ),
+            arrow_csv.ParseOptions(
+                delimiter=delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(names) > 1,  # one empty cell is an empty label set
+            ),
+            arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+            ),
+        )
+
+        def batches() -> Iterator[Any]:
+            stream = io.BufferedReader(Chained(b"".join(raw[used:]), file), 1 << 20)
+            try:
+                yield from arrow_csv.open_csv(stream, *options)
+            except pa.ArrowInvalid as error:
+                if "Empty CSV file" not in str(error):
+                    raise _csv_error(error, path, text) from error
+
+        has_names = text.header is not False
+        yield Table(source, names, batches(), None, True, has_names, text.decimal)
+
+
+def _read_header(
+    raw: Sequence[bytes], source: str, text: TextFormat
+) -> tuple[list[str], str, int]:
+    """Return the names of the columns, the delimiter, and the lines before the first row."""
     lines = [line.decode("utf-8", "replace") for line in raw]
     first = next((k for k, line in enumerate(lines) if line.strip()), None)
     if first is None:
         raise DataError("the file is empty", source=source)
-    delimiter = text.delimiter or _find_delimiter(lines[first:], format, text.decimal)
+    delimiter = text.delimiter or _find_delimiter(lines[first:], text.decimal)
     rows = csv.reader(lines[first:], delimiter=delimiter)
     cells = next(rows)
-    used = first  # lines before the first row
+    used = first
     if text.header is False:
         names = [str(j) for j in range(len(cells))]
     else:
@@ -201,76 +186,39 @@ def _open_csv(file: Any, path: Any, format: str, text: TextFormat) -> Table:
         names[0] = names[0] or "row"  # the index that pandas writes
     b"".join(raw[first:used]).decode()  # raises unless the names are UTF-8
     check_names(names, source)
-    options = (
-        arrow_csv.ReadOptions(
-            column_names=names,
-            block_size=max(_BLOCK_BYTES, 64 * len(lines[-1])),
-            use_threads=False,  # with threads, errors do not name the row
-        ),
-        arrow_csv.ParseOptions(
-            delimiter=delimiter,
-            newlines_in_values=True,
-            ignore_empty_lines=len(names) > 1,  # one empty cell is an empty label set
-        ),
-        arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-        ),
-    )
-
-    def batches() -> Iterator[Any]:
-        stream = io.BufferedReader(Chained(b"".join(raw[used:]), file), 1 << 20)
-        try:
-            yield from arrow_csv.open_csv(stream, *options)
-        except pa.ArrowInvalid as error:
-            if "Empty CSV file" not in str(error):
-                raise _csv_error(error, path, text, options[1], used) from error
-
-    return Table(source, names, batches(), True, text.header is not False, text.decimal)
+    return names, delimiter, used
 
 
-def _csv_error(
-    error: Exception, path: Any, text: TextFormat, parsing: Any, used: int
-) -> DataError:
-    """Return an error of pyarrow as one that names the file and, where pyarrow does, the line.
-
-    pyarrow counts rows, and a row may have several lines: the file is read again to count them.
-    """
+def _csv_error(error: Exception, path: Any, text: TextFormat) -> DataError:
+    """Return an error of pyarrow as one that names the file, the row and what may help."""
     reason = one_line(error, 300)
+    if "UTF8" in reason or "UTF-8" in reason:
+        return bad_encoding(text.encoding, path)
     match = _ROW.search(reason)
     row = None if match is None else int(match[1]) - 1  # pyarrow counts from 1
-    line = None
-    if row is not None and os.path.isfile(path):
-        with open_bytes(path) as file, suppress(csv.Error):  # a cell may be too long for Python
-            lines = io.TextIOWrapper(file, text.encoding, errors="replace", newline="")
-            rows = csv.reader(islice(lines, used, None), delimiter=parsing.delimiter)
-            ends = (rows.line_num for cells in rows if cells or not parsing.ignore_empty_lines)
-            line = next((used + end for end in islice(ends, row, None)), None)
-    if "UTF8" in reason or "UTF-8" in reason:
-        return bad_encoding(text.encoding, path, line)
     reason = _ROW.sub("", reason, count=1)
     reason = reason[:1].lower() + reason[1:]
     arguments = ["delimiter"] if "columns, got" in reason else []
-    return DataError(reason, source=source_name(path), line=line, row=row, arguments=arguments)
+    return DataError(reason, source=source_name(path), row=row, arguments=arguments)
 
 
-def _find_delimiter(lines: Sequence[str], format: str, decimal: str) -> str:
-    """Return the delimiter: another than that of the format if the rows fit only that one.
+def _find_delimiter(lines: Sequence[str], decimal: str) -> str:
+    """Return the first mark that splits the header, and all rows alike.
 
     Examples
     --------
-    >>> _find_delimiter(['film;"plot, short";g', 'Alien;"In space, no one";a'], "csv", ".")
+    >>> _find_delimiter(['film;"plot, short";g', 'Alien;"In space, no one";a'], ".")
     ';'
     """
-    usual = "\t" if format == "tsv" else ","
     header = re.sub('"[^"]*"', "", lines[0])  # a mark in quotes delimits nothing
     marks = [mark for mark in _DELIMITERS.replace(decimal, "") if mark in header]
     whole = [*lines[: _HEAD_LINES - 1]]  # the last line of a head may be a part of one
-    for mark in sorted(marks, key=lambda mark: mark != usual):
+    for mark in marks:
         rows = islice(csv.reader(whole, delimiter=mark), 2 if len(marks) == 1 else None)
         with suppress(csv.Error):  # a cell may be too long for Python
             if len({len(cells) for cells in rows if cells}) == 1:
                 return mark
-    return usual
+    return marks[0] if marks else ","
 
 
 def _are_values(names: Sequence[str]) -> bool:
@@ -280,9 +228,12 @@ def _are_values(names: Sequence[str]) -> bool:
 
 
 @contextmanager
-def _open_parquet(path: Any, source: str) -> Iterator[Table]:
+def open_parquet(path: Any, text: TextFormat, encoder: Any) -> Iterator[Table]:
+    """Open a Parquet file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
+
+    source = source_name(path)
 
     @contextmanager
     def readable() -> Iterator[None]:
@@ -309,28 +260,31 @@ def _open_parquet(path: Any, source: str) -> Iterator[Table]:
         yield Table(source, names, batches())
 
 
-def _open_jsonl(file: BinaryIO, source: str) -> Table:
+@contextmanager
+def open_jsonl(path: Any, text: TextFormat, encoder: Any) -> Iterator[Table]:
     """Open JSON lines. The columns are the keys of the first rows; absent ones are missing.
 
     pyarrow's reader refuses columns in which the type of values changes.
     """
     import pyarrow as pa
 
-    rows = _json_rows(file, source)
-    first = list(islice(rows, _JSON_ROWS))
-    if not first:
-        raise DataError("there are no rows", source=source)
-    names = list(dict.fromkeys(key for row in first for key in row))
-    check_names(names, source)
+    source = source_name(path)
+    with open_bytes(path) as file:
+        rows = _json_rows(file, source)
+        first = list(islice(rows, _JSON_ROWS))
+        if not first:
+            raise DataError("there are no rows", source=source)
+        names = list(dict.fromkeys(key for row in first for key in row))
+        check_names(names, source)
 
-    def batches() -> Iterator[Any]:
-        part = first
-        while part:
-            columns = [as_array([row.get(name) for row in part]) for name in names]
-            yield pa.RecordBatch.from_arrays(columns, names)
-            part = list(islice(rows, _JSON_ROWS))
+        def batches() -> Iterator[Any]:
+            part = first
+            while part:
+                columns = [as_array([row.get(name) for row in part]) for name in names]
+                yield pa.RecordBatch.from_arrays(columns, names)
+                part = list(islice(rows, _JSON_ROWS))
 
-    return Table(source, names, batches())
+        yield Table(source, names, batches())
 
 
 def _json_rows(lines: Any, source: str) -> Iterator[dict[str, Any]]:
@@ -348,10 +302,10 @@ def _json_rows(lines: Any, source: str) -> Iterator[dict[str, Any]]:
         yield found
 
 
-def _open_excel(path: Any, source: str) -> Table:
+@contextmanager
+def open_excel(path: Any, text: TextFormat, encoder: Any) -> Iterator[Table]:
     """Read the first sheet of an Excel file by pandas."""
-    import pyarrow as pa
-
+    source = source_name(path)
     pandas = import_optional("pandas", "reading Excel files", "data")
     try:
         with open_bytes(path) as file:
@@ -364,5 +318,5 @@ def _open_excel(path: Any, source: str) -> Table:
         raise DataError(f"it is not an Excel file: {error}", source=source) from error
     names = [str(name) for name in frame.columns]
     check_names(names, source)
-    columns = [as_array(frame[name].tolist()) for name in frame.columns]
-    return Table(source, names, iter([pa.RecordBatch.from_arrays(columns, names)]))
+    columns = {str(name): as_array(frame[name].tolist()) for name in frame.columns}
+    yield Table.of(source, columns)

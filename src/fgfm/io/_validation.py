@@ -12,14 +12,14 @@ from scipy import sparse
 
 from fgfm._utils.text import counted, missing_columns, quoted
 from fgfm.io._cells import as_texts
-from fgfm.io._encoder import ID_NAME
 from fgfm.io._errors import DataError
-from fgfm.io._files import TABLES, detect_format
+from fgfm.io._files import TextFormat
+from fgfm.io._formats import MATRICES, detect_format, is_streamed, open_file
+from fgfm.io._kinds import ID_NAME
 from fgfm.io._labels import Labels, label_order, read_labels, select_columns
 from fgfm.io._load import load
-from fgfm.io._npz import is_dataset, read_matrix
-from fgfm.io._probabilities import open_probabilities
-from fgfm.io._tables import Table, TextFormat, open_table
+from fgfm.io._probabilities import open_probabilities, read_matrix
+from fgfm.io._tables import Table
 
 __all__ = ["Validation", "load_validation"]
 
@@ -76,7 +76,8 @@ def load_validation(
     labels : str or path-like
         The true labels: a table with labels in any form that `load` reads, such as 0 and 1 with a
         column per label, or the lists in a column "labels" that `decide` writes; or a data set
-        that declares its labels (ARFF, svmlight, .npz). A column "expected_f" is ignored.
+        that declares its labels (ARFF, svmlight), or a matrix (.npy, sparse .npz). A column
+        "expected_f" is ignored.
     ids : sequence of str, default=()
         Columns that are not labels, of either file. Without any, columns that are called like an
         identifier are.
@@ -136,8 +137,8 @@ def load_validation(
     Y: Any
     true_ids: Any = None
     form = ""
-    if labels_format in TABLES:
-        with open_table(path, labels_format, text) as truth:
+    if is_streamed(path, labels_format):
+        with open_file(path, labels_format, text) as truth:
             given = {"separator": separator, "known": known, "missing": missing_labels}
             (Y, found, form), true_ids = _labels_of_table(truth, known, ids, columns, given)
     else:
@@ -189,7 +190,7 @@ def _labels_of_table(
 
 def _labels_of_dataset(path: Path, format: str, known: list[str] | None) -> tuple[Any, Any]:
     """Return the labels of a matrix or data set, and their names, None if there are none."""
-    if format == "npy" or (format == "npz" and not is_dataset(path)):
+    if format in MATRICES:
         Y = read_matrix(path, format)
         stored = Y if isinstance(Y, np.ndarray) else Y.data
         if not ((stored == 0) | (stored == 1)).all():

@@ -22,7 +22,7 @@ from fgfm._utils.blocks import row_blocks
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import escaped
 from fgfm._utils.validation import check_choice
-from fgfm.io._files import SUFFIXES
+from fgfm.io._formats import suffix_format
 
 __all__ = ["LabelSetWriter", "ProbabilityWriter"]
 
@@ -59,7 +59,7 @@ class _TableWriter:
         self._standard_output = os.fspath(target) == "-"
         if format is None:
             suffix = "csv" if self._standard_output else Path(target).suffix.lower()
-            format = "csv" if self._standard_output else SUFFIXES.get(suffix, suffix)
+            format = "csv" if self._standard_output else suffix_format(suffix) or suffix
             if format not in FORMATS:
                 raise ValueError(
                     f"{target} has the extension {suffix!r}: it must be .csv, .tsv, .jsonl or "

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from fgfm.metrics._best_threshold import best_threshold
-from fgfm.metrics._bounds import AbstentionThreshold, abstention_threshold, mean_lower_bound
+from fgfm.metrics._bounds import (
+    AbstentionThreshold,
+    abstention_threshold,
+    f_abstention_threshold,
+    f_lower_bound,
+    mean_lower_bound,
+)
 from fgfm.metrics._calibration_bins import CalibrationBins, calibration_bins
 from fgfm.metrics._f_measure import f_measure
 from fgfm.metrics._intervals import FDifference, FInterval, f_difference, f_interval
@@ -18,8 +24,10 @@ __all__ = [
     "abstention_threshold",
     "best_threshold",
     "calibration_bins",
+    "f_abstention_threshold",
     "f_difference",
     "f_interval",
+    "f_lower_bound",
     "f_measure",
     "f_scorer",
     "mean_lower_bound",

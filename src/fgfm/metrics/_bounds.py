@@ -1,4 +1,4 @@
-r"""A lower confidence bound on a mean, and a threshold with a guaranteed mean above it.
+r"""Lower confidence bounds, on a mean and on the F-measure of a flat y, and rows to answer.
 
 References
 ----------
@@ -18,14 +18,17 @@ Journal of the Royal Statistical Society B 86(1).
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 from fgfm._kernels import bet
 from fgfm._utils.names import check_same_index
 from fgfm._utils.validation import (
+    check_beta,
     check_fraction,
     check_same_rows,
     first_index,
@@ -33,6 +36,7 @@ from fgfm._utils.validation import (
     real_array,
     tolerance,
 )
+from fgfm.metrics._read import read_labels
 
 Floats = npt.NDArray[np.float64]
 
@@ -117,16 +121,117 @@ def mean_lower_bound(values: Any, confidence: float = 0.95) -> float:
     if len(x) == 0:
         raise ValueError("values is empty: a bound needs at least one value")
     columns = _columns(x)
-    # Wealth decreases in the mean that is bet against ("A guarantee" in docs/design.md), so that
+
+    def exceeds(mean: float) -> bool:
+        return _exceeds(columns, columns, mean, alpha)
+
+    return _last(exceeds, float(x.mean()))
+
+
+def _last(exceeds: Callable[[float], bool], high: float) -> float:
+    """Return the least value below `high` that is not exceeded; those below it are."""
+    # Wealth decreases in what is bet against ("A guarantee" in docs/design_guarantee.md), so that
     # bisection finds the bound.
-    low, high = 0.0, float(x.mean())
+    low = 0.0
     while high - low > EXACTNESS:
         middle = 0.5 * (low + high)
-        if _exceeds(columns, middle, alpha):
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
     return low
+
+
+def f_lower_bound(y: Any, labels: Any, confidence: float = 0.95, *, beta: float = 1.0) -> float:
+    r"""Compute a lower confidence bound on the F-measure of a flat y, for any number of rows.
+
+    Given independent draws of a true and a decided label, 0 or 1, find L with
+
+    .. math:: P(F \ge L) \ge \text{confidence}, \qquad
+              F = \frac{(1 + \beta^2) E[y h]}{\beta^2 E[y] + E[h]},
+
+    the F-measure of very many rows. Nothing is asymptotic.
+
+    Parameters
+    ----------
+    y, labels : array-like of shape (n,)
+        True and decided labels, 0 or 1.
+    confidence : float in (0, 1), default=0.95
+        Least probability, over draws of the rows, that the bound holds.
+    beta : float, default=1.0
+        Weight of recall relative to precision.
+
+    Returns
+    -------
+    float
+        The bound; 0 if no row is positive and decided so.
+
+    See Also
+    --------
+    mean_lower_bound : The bound of the mean F-measure of rows.
+    f_interval : Intervals for all averages, which hold for many rows.
+
+    Notes
+    -----
+    It rests on what `mean_lower_bound` rests on: rows that are drawn independently like the new
+    ones, and to which nothing was fitted.
+
+    "F is at most t" is :math:`E[(1 + \beta^2) y h - t (\beta^2 y + h)] \le 0`. Rows with y = h = 0
+    are 0 there and say nothing. For beta 1, :math:`q = F / (2 - F)` is the share of true positives
+    among the others, and the bound is that of Clopper and Pearson. Otherwise the others are three
+    values that are bet on, as in `mean_lower_bound`.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.random(500) < 0.2
+    >>> labels = y ^ (rng.random(500) < 0.05)
+    >>> round(f_measure(y, labels, average="binary"), 3), round(f_lower_bound(y, labels), 3)
+    (0.875, 0.83)
+    """
+    alpha = 1.0 - check_fraction(confidence, "confidence")
+    beta = check_beta(beta)
+    rows = _Outcomes.read(y, labels)
+    if not rows.hits:
+        return 0.0
+    if beta == 1.0:
+        q = float(betaincinv(rows.hits, len(rows.code) - rows.hits + 1.0, alpha))
+        return 2.0 * q / (1.0 + q)
+    columns = _columns(rows.code).astype(np.int64)
+    reference = _unit_outcomes(beta, 0.5)[0][columns]
+
+    def exceeds(t: float) -> bool:
+        values, mean = _unit_outcomes(beta, t)
+        return _exceeds(values[columns], reference, mean, alpha)
+
+    return _last(exceeds, rows.f(beta))
+
+
+class _Outcomes(NamedTuple):
+    """The rows of a flat y that are positive or decided so."""
+
+    code: Floats  # 1 for a false positive, 2 for a false negative, 3 for a hit
+    used: npt.NDArray[np.bool_]  # (n,) which rows they are
+
+    @classmethod
+    def read(cls, y: Any, labels: Any) -> _Outcomes:
+        (true, decided), _ = read_labels({"y": y, "labels": labels}, "binary")
+        code = 2.0 * true[:, 0] + decided[:, 0]
+        return cls(code[code > 0.0], code > 0.0)
+
+    @property
+    def hits(self) -> int:
+        return int((self.code == 3.0).sum())
+
+    def f(self, beta: float) -> float:
+        sizes = np.array([0.0, 1.0, beta**2, 1.0 + beta**2])  # of D
+        return float((1.0 + beta**2) * self.hits / sizes[self.code.astype(np.int64)].sum())
+
+
+def _unit_outcomes(beta: float, t: float) -> tuple[Floats, float]:
+    """Return N - t D of each outcome, as values in [0, 1], and the value that 0 becomes."""
+    beta2 = beta**2
+    least = t * max(beta2, 1.0)
+    width = (1.0 + beta2) * (1.0 - t) + least
+    values = np.array([0.0, -t, -t * beta2, (1.0 + beta2) * (1.0 - t)]) + least
+    return np.clip(values / width, 0.0, 1.0), least / width
 
 
 class AbstentionThreshold(NamedTuple):
@@ -211,10 +316,7 @@ def abstention_threshold(
     >>> abstention_threshold(expected_f, f, target=0.97)
     AbstentionThreshold(threshold=inf, answered=0.0, mean_f=nan)
     """
-    score = real_array(expected_f, "expected_f", ("row",)).astype(np.float64)
-    if not np.isfinite(score).all():
-        index = first_index(~np.isfinite(score))
-        raise ValueError(f"{place('expected_f', index)} is {score[index]!s}: it must be finite")
+    score = _finite(expected_f, "expected_f")
     x = _unit_values(f, "f")
     n = check_same_rows([len(score), len(x)], ["expected_f", "f"])
     check_same_index(expected_f=expected_f, f=f)
@@ -228,12 +330,80 @@ def abstention_threshold(
         least = float(ranked[k - 1])
         if least == threshold:
             continue
-        if not _exceeds(_columns(x[score >= least]), target, alpha):
+        columns = _columns(x[score >= least])
+        if not _exceeds(columns, columns, target, alpha):
             break
         threshold = least
     answered = x[score >= threshold]
     mean = float(answered.mean()) if len(answered) else math.nan
     return AbstentionThreshold(threshold, len(answered) / n, mean)
+
+
+def f_abstention_threshold(
+    score: Any,
+    y: Any,
+    labels: Any,
+    target: float,
+    confidence: float = 0.95,
+    *,
+    beta: float = 1.0,
+) -> AbstentionThreshold:
+    r"""Find a score above which the F-measure of a flat y reaches a target.
+
+    As `abstention_threshold`, for the F-measure of all answered rows together instead of the mean
+    of those of rows. Rows that are not answered count neither as true nor as decided.
+
+    Parameters
+    ----------
+    score : array-like of shape (n,)
+        How sure a decision is: rows with larger ones are answered first.
+    y, labels : array-like of shape (n,)
+        True and decided labels, 0 or 1.
+    target : float in (0, 1)
+        F-measure that answered rows must reach.
+    confidence : float in (0, 1), default=0.95
+        Least probability that they do.
+    beta : float, default=1.0
+        Weight of recall relative to precision.
+
+    Returns
+    -------
+    AbstentionThreshold
+        The threshold, and the fraction and the F-measure of the given rows above it.
+
+    See Also
+    --------
+    abstention_threshold : The same for the mean F-measure of rows.
+
+    Notes
+    -----
+    The tests are those of `abstention_threshold` for the values of `f_lower_bound`, whose mean is
+    at most a number if the F-measure is at most `target`. Only rows count that are positive or
+    decided so.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.random(2000) ** 2
+    >>> y, labels = rng.random(2000) < p, p > 0.4
+    >>> round(f_measure(y, labels, average="binary"), 3)
+    0.75
+    >>> threshold, answered, f = f_abstention_threshold(abs(p - 0.4), y, labels, target=0.85)
+    >>> round(threshold, 3), round(answered, 3), round(f, 3)
+    (0.235, 0.619, 0.872)
+    """
+    score, beta = _finite(score, "score"), check_beta(beta)
+    rows = _Outcomes.read(y, labels)
+    check_same_rows([len(score), len(rows.used)], ["score", "y"])
+    values, mean = _unit_outcomes(beta, check_fraction(target, "target"))
+    check_fraction(confidence, "confidence")
+    if not len(rows.code):
+        return AbstentionThreshold(math.inf, 0.0, math.nan)
+    x = values[rows.code.astype(np.int64)]
+    threshold = abstention_threshold(score[rows.used], x, mean, confidence).threshold
+    answered = rows._replace(code=rows.code[score[rows.used] >= threshold])
+    f = answered.f(beta) if len(answered.code) else math.nan
+    return AbstentionThreshold(threshold, float((score >= threshold).mean()), f)
 
 
 def _test_sizes(n: int, target: float, alpha: float) -> list[int]:
@@ -258,6 +428,15 @@ def _unit_values(values: Any, name: str) -> Floats:
     return np.clip(x.astype(np.float64), 0.0, 1.0)
 
 
+def _finite(values: Any, name: str) -> Floats:
+    """Validate finite values."""
+    x = real_array(values, name, ("row",)).astype(np.float64)
+    if not np.isfinite(x).all():
+        index = first_index(~np.isfinite(x))
+        raise ValueError(f"{place(name, index)} is {x[index]!s}: it must be finite")
+    return x
+
+
 def _columns(x: Floats) -> Floats:
     """Return the values in K pseudo-random orders, one per column, that depend on n alone."""
     n = len(x)
@@ -266,10 +445,14 @@ def _columns(x: Floats) -> Floats:
     return np.concatenate([rows, rows[:, ::-1]]).T.copy()  # and their reverses
 
 
-def _exceeds(columns: Floats, mean: float, alpha: float) -> bool:
-    """Test, at level alpha, whether the expectation of values is greater than `mean`."""
+def _exceeds(columns: Floats, reference: Floats, mean: float, alpha: float) -> bool:
+    """Test, at level alpha, whether the expectation of values is greater than `mean`.
+
+    The stakes depend on the variance of `reference`, which are the values, or, if these depend on
+    the hypothesis, others that do not.
+    """
     n, K = columns.shape
     part = 1.0 / (1.0 + OVERSHOOT / math.sqrt(n))
     wealth = np.full(K, alpha * part * (1.0 - ROUNDING))
-    bet(columns, mean, wealth)
+    bet(columns, reference, mean, wealth)
     return bool(wealth.mean() >= part)

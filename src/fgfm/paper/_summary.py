@@ -195,10 +195,11 @@ def _test_families(rows: Sequence[Any], family: Callable[[Any, Any], Any]) -> li
         members = [k for k, other in enumerate(families) if other == one]
         for k, p in zip(members, holm([tests[k].p_value for k in members]), strict=True):
             corrected[k] = p
-    return [
-        Difference(*cell, *names, *test, p, int((values > 0.0).sum()), int((values < 0.0).sum()))
-        for (cell, names, values), test, p in zip(rows, tests, corrected, strict=True)
-    ]
+    differences = []
+    for (cell, names, values), test, p in zip(rows, tests, corrected, strict=True):
+        counts = int((values > 0.0).sum()), int((values < 0.0).sum())
+        differences.append(Difference._make((*cell, *names, *test, p, *counts)))
+    return differences
 
 
 def _factor_scores(records: Sequence[Record]) -> list[FactorScore]:

@@ -5,8 +5,8 @@
 - `ReportDisplay`: what a decider changes against thresholds, label by label.
 
 As in scikit-learn, a display keeps its data and draws them by ``plot``; ``from_estimator`` does
-both for a fitted estimator of fgfm, and further class methods (``from_marginals``,
-``from_predictions``, ...) for other data. Matplotlib is imported by the first plot.
+both for a fitted estimator of fgfm, and further class methods (``from_decision``,
+``from_predictions``) for other data. Matplotlib is imported by the first plot.
 """
 
 from __future__ import annotations

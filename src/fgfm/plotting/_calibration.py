@@ -20,8 +20,6 @@ from fgfm.plotting._common import (
     new_axes,
 )
 
-__all__ = ["CalibrationDisplay"]
-
 Floats = npt.NDArray[np.float64]
 
 
@@ -132,8 +130,8 @@ class CalibrationDisplay:
             ("obtained_f", obtained, outside, "in [0, 1]"),
         ):
             if wrong.any():
-                at = int(np.argmax(wrong))
-                raise ValueError(f"{name}[{at}] is {values[at]!s}: it must be {rule}")
+                row = int(np.argmax(wrong))
+                raise ValueError(f"{name}[{row}] is {values[row]!s}: it must be {rule}")
         known = ~np.isnan(expected)
         if not known.any():
             raise ValueError("expected_f is NaN in every row: at least one must be a number")

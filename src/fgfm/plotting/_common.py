@@ -1,9 +1,8 @@
-"""What displays share: new axes, validation, and one row of a table or of a classifier."""
+"""What displays share: new axes, validation, and the decisions of an estimator."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,21 +12,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from fgfm._utils.optional import import_optional
-from fgfm._utils.rows import n_rows, take_rows
-from fgfm._utils.validation import check_axes, real_array
+from fgfm._utils.validation import real_array
 from fgfm.decision import Decision
-
-__all__ = [
-    "check_label_names",
-    "check_vector",
-    "decide_arrays",
-    "decide_row",
-    "dense",
-    "estimator_and_rows",
-    "f_symbol",
-    "new_axes",
-    "select_row",
-]
 
 Floats = npt.NDArray[np.float64]
 
@@ -63,46 +49,10 @@ def check_vector(values: Any, name: str, axis: str, n: int | None = None) -> Flo
     return array.astype(np.float64)
 
 
-def select_row(table: Any, row: Any, name: str) -> Any:
-    """Return one row as a table of the same type; errors call the table `name`."""
-    if isinstance(row, (bool, np.bool_)) or not isinstance(row, (int, np.integer)):
-        raise TypeError(f"row is {row!r}: it must be an integer, the index of a row")
-    n = n_rows(table)
-    if not 0 <= row < n:
-        raise ValueError(f"row is {row}: {name} has {n} rows, so it must be from 0 to {n - 1}")
-    if sparse.issparse(table):
-        table = table.tocsr()
-    return take_rows(table, slice(int(row), int(row) + 1))
-
-
 def dense(table: Any) -> Floats:
     """Return a table as a dense array of floats."""
     array = table.toarray() if sparse.issparse(table) else np.asarray(table)
     return np.asarray(array, dtype=np.float64)
-
-
-def decide_row(
-    decide: Callable[..., Decision], of_row: Sequence[Any], of_all: Sequence[Any], row: int
-) -> Decision:
-    """Call `decide` with the arguments of one row.
-
-    Errors refer to the index of the row in the whole tables, whose arguments are `of_all`.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a contradiction raises an error below
-        try:
-            decision = decide(*of_row)
-        except ValueError:
-            decide(*of_all)  # raises the same error with the right index
-            raise
-    if np.ndim(decision.expected_f) == 0:  # 1-D probabilities are one problem
-        check_axes(np.shape(of_all[0]), "proba", ("row", "label"))
-    if np.isnan(np.asarray(decision.expected_f)[0]):
-        raise ValueError(
-            f"row {row} has no probability for a non-empty label set, which nonempty=True "
-            "assumes: there is no decision to draw"
-        )
-    return decision
 
 
 def estimator_and_rows(estimator: Any, X: Any, method: str = "decide") -> tuple[Any, Any]:

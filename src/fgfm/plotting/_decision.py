@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from fgfm import decision as decisions
 from fgfm._utils.names import check_same_index, check_same_names, column_names
-from fgfm._utils.rows import n_rows
+from fgfm._utils.rows import n_rows, take_rows
 from fgfm._utils.text import clipped, counted
 from fgfm._utils.validation import (
     check_beta,
@@ -22,19 +21,16 @@ from fgfm._utils.validation import (
     clip_probabilities,
     real_array,
 )
+from fgfm.decision import Decision
 from fgfm.plotting._common import (
     check_label_names,
     check_vector,
     decide_arrays,
-    decide_row,
     dense,
     estimator_and_rows,
     f_symbol,
     new_axes,
-    select_row,
 )
-
-__all__ = ["DecisionDisplay", "shorten"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,8 +78,11 @@ class DecisionDisplay:
 
     Examples
     --------
+    >>> from fgfm import decision
     >>> from fgfm.plotting import DecisionDisplay
-    >>> display = DecisionDisplay.from_marginals([[0.4, 0.8, 0.1]], label_names=["a", "b", "c"])
+    >>> proba = [[0.4, 0.8, 0.1]]
+    >>> decided = decision.from_marginals(proba)
+    >>> display = DecisionDisplay.from_decision(proba, decided, label_names=["a", "b", "c"])
     >>> display.labels, display.order_
     (array([1, 1, 0], dtype=int8), array([1, 0, 2]))
     """
@@ -223,76 +222,26 @@ class DecisionDisplay:
             The display. The probabilities are those of ``predict_proba``, not conditioned on a
             non-empty set.
         """
-        classifier, X = estimator_and_rows(estimator, select_row(X, row, "X"))
-        decision = decide_row(partial(decide_arrays, classifier), [X], [X], row)
-        p = dense(classifier.predict_proba(X))[0]
+        classifier, X = estimator_and_rows(estimator, X)
+        # rows before it, too: errors name its index
+        X = _take(X, slice(0, _check_row(row, n_rows(X), "X") + 1))
+        decision = decide_arrays(classifier, X)
+        p = dense(classifier.predict_proba(X))
         if not classifier.multilabel_:
-            p = p[-1:]
+            p = p[:, -1:]
         if label_names is None and not classifier.multilabel_:
             label_names = list(classifier.classes_[-1:])  # the positive class of a flat y
         elif label_names is None:
             label_names = getattr(classifier, "label_names_in_", None)
-        return cls(
-            p,
-            decision.labels[0],
-            expected_f=float(decision.expected_f[0]),
-            label_names=label_names,
-            beta=classifier.beta,
-        ).plot(ax, **options)
-
-    @classmethod
-    def from_marginals(
-        cls,
-        proba: Any,
-        *,
-        row: int = 0,
-        beta: float = 1.0,
-        zero_division: float = 1.0,
-        nonempty: bool = False,
-        label_names: Sequence[str] | None = None,
-        ax: Any = None,
-        **options: Any,
-    ) -> DecisionDisplay:
-        """Decide for a row of marginals of independent labels, and draw the decision.
-
-        Parameters
-        ----------
-        proba : array-like, sparse matrix or data frame of shape (n, m)
-            Marginal probabilities, as for `fgfm.decision.from_marginals`.
-        row : int, default=0
-            Index of the row to draw.
-        beta : float, default=1.0
-            Weight of recall relative to precision.
-        zero_division : float, default=1.0
-            F-measure of an empty prediction if the true set is empty, in [0, 1].
-        nonempty : bool, default=False
-            Assume that the true set is not empty.
-        label_names : sequence of str, optional
-            Names of the labels; by default the columns of a data frame.
-        ax : matplotlib Axes, optional
-            Axes to draw into.
-        **options : dict
-            Keyword arguments of `plot`.
-
-        Returns
-        -------
-        DecisionDisplay
-            The display.
-        """
-        decide = partial(
-            decisions.from_marginals, beta=beta, zero_division=zero_division, nonempty=nonempty
-        )
-        of_row = select_row(proba, row, "proba")
-        decision = decide_row(decide, [of_row], [proba], row)
         return cls.from_decision(
-            of_row, decision, beta=beta, label_names=label_names, ax=ax, **options
+            p, decision, row=row, beta=classifier.beta, label_names=label_names, ax=ax, **options
         )
 
     @classmethod
     def from_decision(
         cls,
         proba: Any,
-        decision: decisions.Decision,
+        decision: Decision,
         *,
         row: int = 0,
         beta: float = 1.0,
@@ -325,18 +274,39 @@ class DecisionDisplay:
             The display.
         """
         labels, expected_f = decision
-        check_same_rows([n_rows(proba), n_rows(labels)], ["proba", "decision.labels"])
+        n = check_same_rows([n_rows(proba), n_rows(labels)], ["proba", "decision.labels"])
         check_same_index(proba=proba, decision=labels)
         check_same_names(column_names(labels), column_names(proba), "decision.labels", "proba")
+        chosen = slice(_check_row(row, n, "proba"), row + 1)
+        expectation = float(np.asarray(expected_f)[row])
+        if np.isnan(expectation):
+            raise ValueError(
+                f"row {row} has no probability for a non-empty label set, which nonempty=True "
+                "assumes: there is no decision to draw"
+            )
         if label_names is None and hasattr(proba, "columns"):
             label_names = list(proba.columns)
         return cls(
-            dense(select_row(proba, row, "proba"))[0],
-            dense(select_row(labels, row, "decision.labels"))[0].astype(np.int8),
-            expected_f=float(np.asarray(expected_f)[row]),
+            dense(_take(proba, chosen))[0],
+            dense(_take(labels, chosen))[0].astype(np.int8),
+            expected_f=expectation,
             label_names=label_names,
             beta=beta,
         ).plot(ax, **options)
+
+
+def _take(table: Any, rows: slice) -> Any:
+    """Return some rows as a table of the same type; a sparse matrix becomes CSR."""
+    return take_rows(table.tocsr() if sparse.issparse(table) else table, rows)
+
+
+def _check_row(row: Any, n: int, name: str) -> int:
+    """Return the index of a row of a table called `name`."""
+    if isinstance(row, (bool, np.bool_)) or not isinstance(row, (int, np.integer)):
+        raise TypeError(f"row is {row!r}: it must be an integer, the index of a row")
+    if not 0 <= row < n:
+        raise ValueError(f"row is {row}: {name} has {n} rows, so it must be from 0 to {n - 1}")
+    return int(row)
 
 
 def shorten(names: Sequence[str]) -> list[str]:
