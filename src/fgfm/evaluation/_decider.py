@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import expit
 from sklearn.base import clone
 
 from fgfm._utils.rows import take_rows
@@ -59,7 +58,7 @@ def evaluate_decider(
     decider : FDecider
         The decider; it is cloned before it is fitted.
     proba : ndarray or CSR of shape (n, m)
-        Probabilities, or logits if the decider takes them.
+        Probabilities, or scores if the decider takes them.
     Y : ndarray, data frame or CSR of shape (n, m)
         True labels, 0 or 1; sparse if `proba` is.
     folds : int, default=5
@@ -92,7 +91,6 @@ def evaluate_decider(
     n = truth.shape[0]
     fold_of = _folds(truth, folds, random_state)
     folds = int(fold_of.max()) + 1
-    p = expit(proba, dtype=np.float64) if decider.logits else proba
     parts = [np.flatnonzero(fold_of == k) for k in range(folds)]
     decided = []
     for k, test in enumerate(parts):
@@ -100,16 +98,16 @@ def evaluate_decider(
         decided.append(clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test]))
         if progress is not None:
             progress(k + 1, folds)
-    held_out = HeldOut(p, truth, parts, decider.beta, decider.zero_division)
+    held_out = HeldOut(proba, truth, parts, decider.beta, decider.zero_division)
     tuned, thresholds = held_out.tuned(decider.average)
     rows = np.concatenate(parts)  # in the order of decisions
-    stack = sparse.vstack if sparse.issparse(p) else np.concatenate
+    stack = sparse.vstack if sparse.issparse(proba) else np.concatenate
     given: dict[str, Any] = {"average": decider.average, "zero_division": decider.zero_division}
     f = {
         rule: float(f_measure(labels, sets.astype(np.int8), decider.beta, **given))
         for rule, labels, sets in (
             ("decider", truth[rows], stack(decided)),
-            ("half", truth, p > 0.5),
+            ("half", truth, proba > (0.0 if decider.scores else 0.5)),
             ("threshold", truth, tuned),
         )
     }
