@@ -7,6 +7,7 @@ ORDER = (
     "background.py",
     "images.py",
     "medicine.py",
+    "anomalies.py",
     "masks.py",
     "calibration.py",
     "beta.py",
