@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.memory import peak_bytes, reset_peak
+from benchmarks.environment import peak_bytes, reset_peak
 
 
 def sparse_memory(folder: str, calls: str = "1") -> dict[str, float]:

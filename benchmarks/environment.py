@@ -1,4 +1,4 @@
-"""The machine and the process: threads, processor, progress on a terminal.
+"""The machine and the process: threads, processor, memory, progress on a terminal.
 
 Imports the standard library only, since thread variables must be set before NumPy is loaded.
 """
@@ -6,12 +6,6 @@ Imports the standard library only, since thread variables must be set before Num
 from __future__ import annotations
 
 import sys
-
-__all__ = [
-    "THREAD_VARIABLES",
-    "processor_name",
-    "show_progress",
-]
 
 THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
@@ -39,3 +33,39 @@ def processor_name() -> str:
     except OSError:
         pass
     return platform.processor() or platform.machine()
+
+
+def peak_bytes() -> float:
+    """Return the peak resident memory of this process, in bytes; NaN if it is unknown.
+
+    On Linux it is read from ``/proc``: getrusage reports the peak of the parent process if that
+    is higher.
+    """
+    try:
+        return _read_status("VmHWM")
+    except OSError:
+        pass
+    try:
+        import resource
+    except ImportError:  # on Windows
+        return float("nan")
+    unit = 1 if sys.platform == "darwin" else 1024
+    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+
+
+def reset_peak() -> float:
+    """Reset the peak to the memory in use, where the system supports it; return it in bytes."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+        return _read_status("VmRSS")
+    except OSError:
+        return peak_bytes()
+
+
+def _read_status(field: str) -> float:
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith(field + ":"):
+                return 1024.0 * int(line.split()[1])
+    raise OSError(f"/proc/self/status has no {field}")

@@ -30,7 +30,7 @@ from benchmarks.inputs import sparse_rows
 from benchmarks.measure import in_child, least_times
 from benchmarks.peers import install
 from benchmarks.peers import run as run_peer
-from benchmarks.report import Column, Table, count, duration, mebibytes, number, ratio
+from benchmarks.report import Table, count, duration, print_tables
 from fgfm import FDecider, decision, f_measure
 from fgfm.decision._quadrature import nodes
 from fgfm.metrics import best_threshold
@@ -116,12 +116,7 @@ def real(name: str, seconds: float) -> Table:
     show_progress("")
     table = Table(
         f"{name}: {n} test rows, {m} labels, {proba.nnz / n:.0f} stored per row",
-        [
-            Column("rule", left=True),
-            Column("F1", lambda f1: f"{f1:.3f}"),
-            Column("labels per row", number),
-            Column("time of a row", duration),
-        ],
+        "rule: left; F1: .3f; labels per row: number; time of a row: duration",
     )
     for rule, task in tasks.items():
         labels = task()
@@ -135,14 +130,7 @@ def generated(n: int, m: int, stored: int) -> Table:
     """Measure speed and memory on generated probabilities."""
     table = Table(
         f"from_marginals, CSR: {count(n)} rows, {count(m)} labels, {stored} stored per row",
-        [
-            Column("entries", left=True),
-            Column("in order", left=True),
-            Column("rows/s", count),
-            Column("input", mebibytes),
-            Column("output", mebibytes),
-            Column("peak beyond", mebibytes),
-        ],
+        "entries: left; in order: left; rows/s: count; input: MiB; output: MiB; peak beyond: MiB",
     )
     proba = sparse_rows(n, m, stored)
     for dtype in (np.float32, np.float64):
@@ -189,16 +177,8 @@ def budgets(cases: Iterable[tuple[str, sparse.csr_array, int]], seconds: float) 
     """Compare decisions of k labels per row: exactly k, or at most k."""
     table = Table(
         "expected macro F1 with k labels per row, CSR, one thread",
-        [
-            Column("data", left=True),
-            Column("k"),
-            Column("xCOLUMNs", lambda f1: f"{f1:.5f}"),
-            Column("fgfm", lambda f1: f"{f1:.5f}"),
-            Column("gap", lambda gap: f"{gap:.5f}"),
-            Column("at most k", lambda f1: f"{f1:.5f}"),
-            Column("fgfm s", duration),
-            Column("by fgfm", ratio),
-        ],
+        "data: left; k: text; xCOLUMNs: .5f; fgfm: .5f; gap: .5f; at most k: .5f; "
+        "fgfm s: duration; by fgfm: ratio",
     )
     for name, proba, k in cases:
         show_progress(f"{name}, k = {k}")
@@ -259,14 +239,14 @@ def main(arguments: list[str] | None = None) -> None:
     start = time.perf_counter()
     if options.only in (None, "real"):
         for name in options.names or NAMES:
-            print("\n".join(real(name, seconds).lines()), end="\n\n", flush=True)
+            print_tables([real(name, seconds)])
     if options.only in (None, "budgets"):
         names = options.names or BUDGET_NAMES
         cases = chain(real_budgets(names), generated_budgets(options.quick))
-        print("\n".join(budgets(cases, seconds).lines()), end="\n\n", flush=True)
+        print_tables([budgets(cases, seconds)])
     if options.only in (None, "generated"):
         n = 5000 if options.quick else 100_000
-        print("\n".join(generated(n, 1_000_000, 100).lines()), end="\n\n", flush=True)
+        print_tables([generated(n, 1_000_000, 100)])
     print(f"Total time: {duration(time.perf_counter() - start)}")
 
 

@@ -27,9 +27,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from benchmarks.environment import THREAD_VARIABLES, show_progress
-from benchmarks.memory import peak_bytes
-from benchmarks.report import Column, Table, duration, mebibytes
+from benchmarks.environment import THREAD_VARIABLES, peak_bytes, show_progress
+from benchmarks.report import Table
 
 AVERAGES = ("samples", "macro", "micro")
 GENRES = ["Action", "Animation", "Comedy", "Drama", "Documentary", "Romance", "Short"]
@@ -139,10 +138,9 @@ def main(arguments: list[str] | None = None) -> None:
     if options.measure:
         print(json.dumps(measure(options.problems[0], options.measure)))
         return
-    columns = [Column("problem", left=True), Column("method", left=True)]
-    columns += [Column(average, lambda f1: f"{f1:.3f}") for average in AVERAGES]
-    columns += [Column("expected", lambda e: f"{e:+.3f}"), Column("fit", duration)]
-    table = Table("large problems", [*columns, Column("memory", mebibytes)])
+    scores = "; ".join(f"{average}: .3f" for average in AVERAGES)
+    columns = f"problem: left; method: left; {scores}; expected: +.3f; fit: duration; memory: MiB"
+    table = Table("large problems", columns)
     for problem in options.problems or PROBLEMS:
         for method in filter(None, (DEFAULT, RIVAL.get(problem, BOOSTING))):
             show_progress(f"{problem}: {method}")
@@ -156,8 +154,8 @@ def main(arguments: list[str] | None = None) -> None:
                 ).stdout
             )
             excess = found["expected samples"] - found["samples"]
-            scores = (found[average] for average in AVERAGES)
-            table.rows.append((problem, method, *scores, excess, found["fit"], found["memory"]))
+            f = (found[average] for average in AVERAGES)
+            table.rows.append((problem, method, *f, excess, found["fit"], found["memory"]))
     show_progress("")
     table.notes.append("expected: expected minus obtained F1 of rows; memory: peak of the process")
     print("\n".join(table.lines()))

@@ -20,19 +20,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+import fgfm
 from benchmarks import inputs, rivals
 from benchmarks.measure import growth_exponent, in_child, least_times
-from benchmarks.report import (
-    Column,
-    Results,
-    Table,
-    Target,
-    count,
-    duration,
-    mebibytes,
-    number,
-    ratio,
-)
+from benchmarks.report import Results, Table, Target
 from fgfm import FDecider, cardinality, decision
 
 __all__ = ["PARTS", "Settings"]
@@ -92,16 +83,8 @@ def marginals(settings: Settings) -> Results:
     large = 1000 if settings.quick else 10**5  # size of the target in passes
     table = Table(
         "from_marginals: time per row, one core",
-        [
-            Column("rows", left=True),
-            Column("m", count),
-            Column("labels", number),
-            Column("ours", duration),
-            Column("recursion", duration),
-            Column("ratio", ratio),
-            Column("np.sum", duration),
-            Column("passes", number),
-        ],
+        "rows: left; m: count; labels: number; ours: duration; recursion: duration; "
+        "ratio: ratio; np.sum: duration; passes: number",
         notes=[
             "labels: per decision. recursion: O(m^2), Ye et al. 2012, in NumPy. passes: our time "
             "in units of one np.sum over the same rows."
@@ -141,11 +124,11 @@ def marginals(settings: Settings) -> Results:
                 )
             if m == large:
                 what = f"  passes of np.sum, {m:.0e} {kind}".replace("e+0", "e")
-                passes.append(Target(what, ours, one_pass, ours / one_pass, 15, False, number))
+                passes.append(Target(what, ours, one_pass, ours / one_pass, 15, False, "number"))
         fitted = [m for m in sizes if m >= 1000] if not settings.quick else [100, 1000]
         slope = growth_exponent(fitted, [per_row[m] for m in fitted])
         what = f"  growth, 1e3 to 1e6 {kind}" if not settings.quick else f"  growth, {kind}"
-        growth.append(Target(what, None, None, slope, 1.1, False, number))
+        growth.append(Target(what, None, None, slope, 1.1, False, "number"))
     results.targets += speed + growth + passes
     return results
 
@@ -155,16 +138,8 @@ def averages(settings: Settings) -> Results:
     n, m = (2000, 20) if settings.quick else (10**6, 100)
     table = Table(
         f"from_marginals, {n:,} rows of {m} labels, one core",
-        [
-            Column("rows", left=True),
-            Column("type", left=True),
-            Column("macro", duration),
-            Column("micro", duration),
-            Column("np.sum", duration),
-            Column("macro, passes", number),
-            Column("by columns", number),
-            Column("micro, passes", number),
-        ],
+        "rows: left; type: left; macro: duration; micro: duration; np.sum: duration; "
+        "macro, passes: number; by columns: number; micro, passes: number",
         notes=[
             "passes: in units of one np.sum over the array. by columns: of np.sum(axis=0), one "
             "sum per problem of macro."
@@ -196,7 +171,7 @@ def averages(settings: Settings) -> Results:
             if dtype is np.float64 and kind == "dense":
                 what = f"macro, {n:.0e} x {m} {kind}, passes of np.sum".replace("e+0", "e")
                 results.targets.append(
-                    Target(what, least["macro"], least["sum"], passes, 15, False, number)
+                    Target(what, least["macro"], least["sum"], passes, 15, False, "number")
                 )
     return results
 
@@ -206,13 +181,7 @@ def classes(settings: Settings) -> Results:
     n, m = (20_000, 5) if settings.quick else (10**6, 10)
     table = Table(
         f"from_classes, {n:,} rows of {m} classes, one core",
-        [
-            Column("probabilities", left=True),
-            Column("time", duration),
-            Column("np.sum", duration),
-            Column("passes", number),
-            Column("gap", "{:.1e}".format),
-        ],
+        "probabilities: left; time: duration; np.sum: duration; passes: number; gap: .1e",
         notes=["passes: in units of one np.sum over the array."],
     )
     results = Results([table])
@@ -228,7 +197,7 @@ def classes(settings: Settings) -> Results:
         table.rows.append((kind, least["ours"], least["sum"], passes, gap))
         what = f"from_classes, {n:.0e} x {m} {kind}, passes of np.sum".replace("e+0", "e")
         results.targets.append(
-            Target(what, least["ours"], least["sum"], passes, 40, False, number)
+            Target(what, least["ours"], least["sum"], passes, 40, False, "number")
         )
     return results
 
@@ -238,13 +207,8 @@ def deciders(settings: Settings) -> Results:
     n = 500 if settings.quick else 5000
     table = Table(
         f"FDecider, {n} validation rows, one core",
-        [
-            Column("labels", count),
-            Column("fit", duration),
-            Column("predict, row", duration),
-            Column("from_marginals, row", duration),
-            Column("ratio", number),
-        ],
+        "labels: count; fit: duration; predict, row: duration; "
+        "from_marginals, row: duration; ratio: number",
     )
     results = Results([table])
     for m in (20, 100):
@@ -264,7 +228,7 @@ def deciders(settings: Settings) -> Results:
         table.rows.append((m, least["fit"], predict, marginal, predict / marginal))
         what = f"FDecider.predict, {m} labels, times of from_marginals"
         results.targets.append(
-            Target(what, predict, marginal, predict / marginal, 8, False, number)
+            Target(what, predict, marginal, predict / marginal, 8, False, "number")
         )
     return results
 
@@ -274,15 +238,8 @@ def factors(settings: Settings) -> Results:
     sizes = (100, 400) if settings.quick else (100, 400, 1000, 10_000)
     table = Table(
         "from_factors: time per row, one core",
-        [
-            Column("rows", left=True),
-            Column("factors", left=True),
-            Column("m", count),
-            Column("labels", number),
-            Column("ours", duration),
-            Column("Algorithm 1 + GFM", duration),
-            Column("ratio", ratio),
-        ],
+        "rows: left; factors: left; m: count; labels: number; ours: duration; "
+        "Algorithm 1 + GFM: duration; ratio: ratio",
     )
     results = Results([table])
     if not settings.quick:
@@ -332,14 +289,8 @@ def cardinalities(settings: Settings) -> Results:
     """Time from_cardinalities against gfm() of the package example-wise-f1-maximizer."""
     table = Table(
         "from_cardinalities: time per row, one core",
-        [
-            Column("rows", left=True),
-            Column("m = S", count),
-            Column("labels", number),
-            Column("ours", duration),
-            Column("PyPI gfm()", duration),
-            Column("ratio", ratio),
-        ],
+        "rows: left; m = S: count; labels: number; ours: duration; PyPI gfm(): duration; "
+        "ratio: ratio",
         notes=["PyPI gfm(): example-wise-f1-maximizer, with precomputed weights."],
     )
     results = Results([table])
@@ -378,13 +329,7 @@ def constraints(settings: Settings) -> Results:
     """Time constrained decisions against unconstrained ones."""
     table = Table(
         "Constraints, from_marginals, m = 100: time per row, one core",
-        [
-            Column("constraints", left=True),
-            Column("changed", number),
-            Column("time", duration),
-            Column("without", duration),
-            Column("ratio", number),
-        ],
+        "constraints: left; changed: number; time: duration; without: duration; ratio: number",
         notes=["changed: share of the rows whose set without constraints is not the decision."],
     )
     n, m = (200 if settings.quick else 10_000), 100
@@ -419,12 +364,7 @@ def threads(settings: Settings) -> Results:
     """Time two threads against one."""
     table = Table(
         "Threads: time per row",
-        [
-            Column("what", left=True),
-            Column("n_jobs=1", duration),
-            Column("n_jobs=2", duration),
-            Column("ratio", ratio),
-        ],
+        "what: left; n_jobs=1: duration; n_jobs=2: duration; ratio: ratio",
     )
     if (os.cpu_count() or 1) < 2:
         table.notes = ["Not measured: this machine has one core."]
@@ -468,13 +408,7 @@ def memory(settings: Settings) -> Results:
         found = in_child("sparse_memory", folder)
     table = Table(
         "from_marginals on CSR: 100 000 labels, 50 stored per row, a fresh process",
-        [
-            Column("n", count),
-            Column("time per row", duration),
-            Column("input", mebibytes),
-            Column("output", mebibytes),
-            Column("peak beyond the input", mebibytes),
-        ],
+        "n: count; time per row: duration; input: MiB; output: MiB; peak beyond the input: MiB",
         [
             (
                 found["rows"],
@@ -505,6 +439,10 @@ _PROGRAMS = {
         "model = fgfm.FClassifier(random_state=0).fit(X[:300], Y[:300]); "
         "model.predict(X[300:302]); model.score(X[300:], Y[300:])"
     ),
+    "import sklearn.base": "import numpy, scipy, sklearn.base",
+    "a saved decider, one row": (
+        "import fgfm, numpy as np; fgfm.load('{path}').predict(np.full((1, 20), 0.3))"
+    ),
 }
 
 
@@ -512,28 +450,34 @@ def cold_start(settings: Settings) -> Results:
     """Time whole programs in fresh processes, against the imports that they need anyway."""
     table = Table(
         "Cold start: processor time of fresh processes, start of Python included",
-        [Column("program", left=True), Column("time", duration)],
+        "program: left; time: duration",
     )
     least = dict.fromkeys(_PROGRAMS, float("inf"))
-    for _ in range(1 if settings.quick else 7):
-        for what, program in _PROGRAMS.items():
-            settings.progress(f"cold start, {what}")
-            before = os.times()
-            subprocess.run([sys.executable, "-c", program], check=True)
-            after = os.times()
-            took = sum(after[2:4]) - sum(before[2:4])  # processor time of children
-            least[what] = min(least[what], took)
+    p = np.random.default_rng(0).random((200, 20))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "decider.fgfm"
+        fgfm.save(FDecider().fit(p, (p > 0.7).astype(int)), path)
+        for _ in range(1 if settings.quick else 7):
+            for what, program in _PROGRAMS.items():
+                settings.progress(f"cold start, {what}")
+                before = os.times()
+                code = program.replace("{path}", path.as_posix())
+                subprocess.run([sys.executable, "-c", code], check=True)
+                after = os.times()
+                took = sum(after[2:4]) - sum(before[2:4])  # processor time of children
+                least[what] = min(least[what], took)
     table.rows += least.items()
-    arrays, _, _, learners, _ = _PROGRAMS
+    arrays, _, _, learners, _, base_classes, _ = _PROGRAMS
     results = Results([table])
     for what, base, goal in (
         ("README: probabilities", arrays, 1.5),
         ("long rows and P", arrays, 1.5),
         ("README: classifier", learners, 2.0),
+        ("a saved decider, one row", base_classes, 2.0),
     ):
         slower = least[what] / least[base]
         results.targets.append(
-            Target(f"cold start, {what}", least[what], least[base], slower, goal, False, number)
+            Target(f"cold start, {what}", least[what], least[base], slower, goal, False, "number")
         )
     return results
 

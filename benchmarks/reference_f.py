@@ -34,7 +34,7 @@ from benchmarks.reference_models import (
     margins,
     our_runs,
 )
-from benchmarks.report import Column, Table, count
+from benchmarks.report import Table, count, print_tables
 
 __all__ = ["run"]
 
@@ -46,43 +46,17 @@ SPLITS = 10  # repetitions of our cross-validation
 THEIR_SD = {50: 0.009, 100: 0.009, 200: 0.002, 500: 0.002, 1000: 0.002, 2000: 3e-4, 5000: 3e-4}
 
 
-def _format_tiny(value: float) -> str:
-    return f"{value:.0e}" if value else "0"
-
-
-def _format_f(value: float) -> str:
-    return f"{value:.4f}"
-
-
-def _format_signed(value: float) -> str:
-    return f"{round(value, 4) + 0.0:+.4f}"  # no negative zero
-
-
-def _format_z(value: float) -> str:
-    return f"{round(value, 1) + 0.0:+.1f}"
-
-
 def _given_tables(stored: list[Data]) -> list[Table]:
     """Compare F-measures with the authors' penalties and factors."""
     summary = Table(
         "Their penalties, their factors: largest difference of F1 in any cell",
-        [
-            Column("n"),
-            Column("cells", count),
-            *(Column(method, _format_tiny) for method in METHODS),
-            Column("to 1e-4", count),
-            Column("to 1e-3", count),
-            Column("all losses", count),
-        ],
+        "n: text; cells: count; "
+        + "".join(f"{method}: tiny; " for method in METHODS)
+        + "to 1e-4: count; to 1e-3: count; all losses: count",
     )
     other = Table(
         "Cells that differ by more than 1e-4",
-        [
-            Column("data", left=True),
-            Column("method", left=True),
-            Column("difference", _format_signed),
-            Column("smallest margin", _format_tiny),
-        ],
+        "data: left; method: left; difference: +z.4f; smallest margin: tiny",
     )
     gaps = []
     rows: dict[int, list[Floats]] = defaultdict(list)  # (methods, losses)
@@ -130,14 +104,8 @@ def _change_table(stored: list[Data]) -> Table:
     """Show the effect of each of the authors' settings on F."""
     table = Table(
         "Their penalties and factors, one setting changed: F1 minus theirs",
-        [
-            Column("changed", left=True),
-            Column("cells", count),
-            Column("same", count),
-            Column("to 1e-3", count),
-            *(Column(name, _format_signed) for name in ("n<=100", "n>=200")),
-            Column("largest", _format_f),
-        ],
+        "changed: left; cells: count; same: count; to 1e-3: count; n<=100: +z.4f; "
+        "n>=200: +z.4f; largest: .4f",
     )
     for name, rule in CHANGES.items():
         differences: dict[bool, list[float]] = {True: [], False: []}
@@ -211,16 +179,8 @@ def _split_tables(cells: list[Cell], splits: int) -> list[Table]:
     }
     summary = Table(
         f"Our own cross-validation ({splits} splits) against theirs (one): F1",
-        [
-            Column("n"),
-            Column("method", left=True),
-            Column("ours", _format_f),
-            Column("theirs", _format_f),
-            Column("difference", _format_signed),
-            Column("sd of a split", _format_f),
-            Column("noise", _format_f),
-            Column("z", _format_z),
-        ],
+        "n: text; method: left; ours: .4f; theirs: .4f; difference: +z.4f; "
+        "sd of a split: .4f; noise: .4f; z: +z.1f",
     )
     for (n, method), group in groups.items():
         ours = float(np.mean([run.f.mean() for cell in group for run in cell.runs]))
@@ -236,7 +196,7 @@ def _split_tables(cells: list[Cell], splits: int) -> list[Table]:
         f"ILF-Compo finds their factors in {sum(same)} of {len(same)} data sets."
     )
     detail, beyond = _structure_table(cells, spread, splits)
-    tables = [summary, detail, _penalty_table(cells, splits)]
+    tables = [summary, detail]
     return [*tables, _reason_table(beyond, splits)] if beyond else tables
 
 
@@ -250,12 +210,8 @@ def _structure_table(
     cells: list[Cell], spread: dict[tuple[int, str], float], splits: int
 ) -> tuple[Table, list[tuple[Cell, float]]]:
     """Return the differences of all cells, and the cells beyond the noise."""
-    pairs = [
-        column for m in METHODS for column in (Column(m, _format_signed), Column("z", _format_z))
-    ]
-    table = Table(
-        "By structure: difference and z", [Column("n"), Column("structure", left=True), *pairs]
-    )
+    pairs = "".join(f"; {method}: +z.4f; z: +z.1f" for method in METHODS)
+    table = Table("By structure: difference and z", "n: text; structure: left" + pairs)
     z: dict[str, list[float]] = defaultdict(list)
     rows: dict[Any, dict[str, tuple[float, float]]] = defaultdict(dict)
     beyond = []
@@ -283,14 +239,7 @@ def _reason_table(beyond: list[tuple[Cell, float]], splits: int) -> Table:
     """Explain the largest differences."""
     table = Table(
         "Cells beyond 2 as measured, or 3 as stated: the repetition that differs most",
-        [
-            Column("n"),
-            Column("cell", left=True),
-            Column("z", _format_z),
-            Column("rep"),
-            Column("diff", _format_signed),
-            Column("reason", left=True),
-        ],
+        "n: text; cell: left; z: +z.1f; rep: text; diff: +z.4f; reason: left",
     )
     for cell, z in beyond:
         differences = cell.differences()
@@ -329,47 +278,6 @@ def _reason(data: Data, run: Run, method: str, splits: int) -> str:
     return f"{label}: {their:g}; ours {usual:g} ({times} of {splits}), alone {effect:+.4f}"
 
 
-def _penalty_table(cells: list[Cell], splits: int) -> Table:
-    """Compare the penalties that our splits choose with each other, and with theirs."""
-    table = Table(
-        "Chosen penalties: how often they agree",
-        [
-            Column("n"),
-            Column("models", count),
-            Column("two of ours", lambda v: f"{100.0 * v:.1f} %"),
-            Column("ours and theirs", lambda v: f"{100.0 * v:.1f} %"),
-            Column("z", _format_z),
-            Column("log10 ratio", lambda v: f"{v:+.3f}"),
-            Column("z", _format_z),
-        ],
-    )
-    by_size: dict[int, dict[Any, list[tuple[float, float, float]]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
-    for cell in cells:
-        for data, run, same in zip(cell.data, cell.runs, cell.same_factors(), strict=True):
-            penalties = run.penalties.items() if same else ()
-            for name, chosen in penalties:
-                times = np.array(list(Counter(chosen.tolist()).values()))
-                own = float((times * (times - 1)).sum() / (splits * (splits - 1)))
-                ratio = np.log10(chosen / data.stored[cell.method].penalties[name])
-                agree, shift = float((np.abs(ratio) < 0.5).mean()), float(ratio.mean())
-                by_size[cell.n][cell.dag, data.rep].append((own, agree, shift))
-    for n, groups in by_size.items():
-        own, agree, shift = np.concatenate([np.array(g) for g in groups.values()]).mean(axis=0)
-        means = np.array([np.mean(g, axis=0) for g in groups.values()])  # (data sets, 3)
-        pairs = means[:, 1] - means[:, 0], means[:, 2]
-        z = [p.mean() / max(p.std(ddof=1) / np.sqrt(len(p)), 1e-9) for p in pairs]
-        models = sum(map(len, groups.values()))
-        table.rows.append((n, models, own, agree, z[0], shift, z[1]))
-    table.notes.append(
-        "Between two splits of ours, and between one of ours and theirs; the ratio is ours to "
-        "theirs. z: by the spread over data sets. Left out: data sets with other factors than "
-        "theirs, and second models of single labels, whose penalty is always 1e-4."
-    )
-    return table
-
-
 def run(*, quick: bool = False, splits: int = SPLITS) -> list[Table]:
     """Compare, print the tables, and return them."""
     if not FOLDER.is_dir():
@@ -382,8 +290,7 @@ def run(*, quick: bool = False, splits: int = SPLITS) -> list[Table]:
     stored = list(data_sets((100, 1000), ("lp2", "lp6"), 1) if quick else data_sets())
     tables = [*_given_tables(stored), _change_table(stored)]
     tables += _split_tables(_cells(stored, splits), splits)
-    for table in tables:
-        print("\n".join(table.lines()), end="\n\n")
+    print_tables(tables)
     return tables
 
 

@@ -24,7 +24,7 @@ from scipy.special import xlogy
 from scipy.stats import chi2
 
 from benchmarks.measure import least_times
-from benchmarks.report import Column, Table, count, duration, ratio, text
+from benchmarks.report import Table, print_tables
 from fgfm.factors import ILFCompo, g_test, markov_boundary, published_grouping
 from fgfm.factors._contingency import combine, make_strata
 from fgfm.factors._g_moments import moments_2x2  # timed by itself
@@ -193,15 +193,8 @@ def _reason(X: npt.NDArray[Any], y: npt.NDArray[Any], theirs: tuple[int, ...]) -
 def _p_value_table(stored: list[Case]) -> Table:
     table = Table(
         "p-values of 56 ordered pairs given the same boundaries",
-        [
-            Column("n"),
-            Column("tests", count),
-            Column("max diff", lambda v: f"{v:.3f}"),
-            Column("mean diff", lambda v: f"{v:.4f}"),
-            Column("correlation", lambda v: f"{v:.4f}"),
-            Column("within noise", lambda v: f"{100.0 * v:.1f} %"),
-            Column("other decisions", count),
-        ],
+        "n: text; tests: count; max diff: .3f; mean diff: .4f; correlation: .4f; "
+        "within noise: percent; other decisions: count",
     )
     off = ~np.eye(8, dtype=bool)
     parts: dict[Any, list[tuple[Floats, ...]]] = defaultdict(list)
@@ -243,7 +236,7 @@ def _boundary_table(stored: list[Case]) -> Table:
             reasons["the same" if same else _reason(case.X, y, tuple(map(int, theirs)))] += 1
     table = Table(
         f"Markov boundaries of {sum(reasons.values())} labels",
-        [Column("ours and theirs", left=True), Column("labels", count)],
+        "ours and theirs: left; labels: count",
     )
     table.rows += reasons.most_common()
     table.notes.append(
@@ -257,13 +250,7 @@ def _factor_tables(stored: list[Case]) -> list[Table]:
     counts = Counter(dict.fromkeys(("theirs", "ours", "closure"), 0))
     different = Table(
         "Factors that differ, by the published rule and their boundaries",
-        [
-            Column("data", left=True),
-            Column("pair"),
-            Column("our p"),
-            Column("their p"),
-            Column("reason", left=True),
-        ],
+        "data: left; pair: text; our p: text; their p: text; reason: left",
     )
     for case in stored:
         result = given_boundaries(case, case.boundaries)
@@ -276,7 +263,7 @@ def _factor_tables(stored: list[Case]) -> list[Table]:
             different.rows += _flips(case, result)
     agreement = Table(
         f"Factors of {len(stored)} data sets that are theirs",
-        [Column("our p-values", left=True), Column("grouping", left=True), Column("same", count)],
+        "our p-values: left; grouping: left; same: count",
         [
             ("given their boundaries", "published rule", counts["theirs"]),
             ("given our boundaries", "published rule", counts["ours"]),
@@ -326,12 +313,7 @@ def _time_table(stored: list[Case], n: int, seconds: float) -> Table:
             theirs[row["dag"]].append(float(row["iamb_s"]) + float(row["citests_s"]))
     table = Table(
         f"Time of boundaries and tests, n = {n}",
-        [
-            Column("structure", text, left=True),
-            Column("ours", duration),
-            Column("theirs", duration),
-            Column("ratio", ratio),
-        ],
+        "structure: left; ours: duration; theirs: duration; ratio: ratio",
     )
     for dag, times in sorted(theirs.items()):
         mine = [case for case in stored if (case.dag, case.n) == (dag, n)]
@@ -354,13 +336,8 @@ def _expectation_table() -> Table:
 
     table = Table(
         "Exact degrees of freedom of 1000 tables, 2 x 2",
-        [
-            Column("rows of a table", left=True),
-            Column("ours", duration),
-            Column("scikit-learn", duration),
-            Column("ratio", ratio),
-            Column("difference", lambda v: f"{v:.0e}"),
-        ],
+        "rows of a table: left; ours: duration; scikit-learn: duration; ratio: ratio; "
+        "difference: .0e",
     )
     rng = np.random.default_rng(0)
     for largest in (20, 200, 2000):
@@ -403,8 +380,7 @@ def run(*, seconds: float = 2.0) -> list[Table]:
     stored = cases()
     tables = [_time_table(stored, 1000, seconds), _expectation_table(), _p_value_table(stored)]
     tables += [_boundary_table(stored), *_factor_tables(stored)]
-    for table in tables:
-        print("\n".join(table.lines()), end="\n\n")
+    print_tables(tables)
     return tables
 
 

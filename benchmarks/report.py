@@ -1,59 +1,35 @@
-"""Results as tables of at most 80 columns, and as values for JSON."""
+"""Results as tables of text."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-__all__ = [
-    "Column",
-    "Results",
-    "Table",
-    "Target",
-    "count",
-    "duration",
-    "mebibytes",
-    "number",
-    "ratio",
-    "text",
-]
+from typing import Any, NamedTuple
 
 WIDTH = 80
 
 
-def text(value: Any) -> str:
-    """Format a text, or a dash for None."""
-    return "-" if value is None else str(value)
-
-
-def number(value: float | None) -> str:
+def number(value: float) -> str:
     """Format a number with one or two digits after the point."""
-    if value is None:
-        return "-"
     return f"{value:.2f}" if abs(value) < 10.0 else f"{value:,.1f}".replace(",", " ")
 
 
-def count(value: float | None) -> str:
+def count(value: float) -> str:
     """Format a whole number in groups of three digits."""
-    return "-" if value is None else f"{value:,.0f}".replace(",", " ")
+    return f"{value:,.0f}".replace(",", " ")
 
 
-def ratio(value: float | None) -> str:
+def ratio(value: float) -> str:
     """Format a ratio, rounded down, so that it is not overstated."""
-    if value is None:
-        return "-"
     if value < 10.0:
         return f"{math.floor(10.0 * value) / 10.0:.1f}x"
     return count(math.floor(value)) + "x"
 
 
-def duration(seconds: float | None) -> str:
+def duration(seconds: float) -> str:
     """Format a time with three digits."""
-    if seconds is None:
-        return "-"
     units = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
     unit, name = next((u for u in units if seconds >= 0.9995 * u[0]), units[-1])
     value = seconds / unit
@@ -61,64 +37,63 @@ def duration(seconds: float | None) -> str:
     return f"{value:.{digits}f} {name}"
 
 
-def mebibytes(value: float | None) -> str:
-    """Format bytes in MiB."""
-    return "-" if value is None else f"{value / 2**20:.0f} MiB"
+FORMATS = {
+    "left": str,
+    "text": str,
+    "number": number,
+    "count": count,
+    "ratio": ratio,
+    "duration": duration,
+    "MiB": lambda value: f"{value / 2**20:.0f} MiB",
+    "percent": lambda value: f"{100.0 * value:.1f} %",
+    "tiny": lambda value: f"{value:.0e}" if value else "0",
+}
 
 
-@dataclass
-class Column:
-    """A column of a table: its name, the format of its values, and their alignment."""
-
-    name: str
-    show: Callable[[Any], str] = text
-    left: bool = False
+def show(value: Any, kind: str) -> str:
+    """Format a value by a name of `FORMATS` or a format specification; None as a dash."""
+    if value is None:
+        return "-"
+    return FORMATS[kind](value) if kind in FORMATS else format(value, kind)
 
 
 @dataclass
 class Table:
-    """Rows of values under columns."""
+    """Rows of values under columns.
+
+    `columns` are names with formats, as in "rows: left; m: count; difference: +.3f".
+    """
 
     title: str
-    columns: Sequence[Column]
+    columns: str
     rows: list[Sequence[Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def lines(self) -> Iterable[str]:
+    def lines(self) -> Iterator[str]:
         """Return the table as lines of text."""
-        heads = [column.name for column in self.columns]
-        cells = [
-            [column.show(value) for column, value in zip(self.columns, row, strict=True)]
-            for row in self.rows
-        ]
+        columns = [column.rpartition(": ") for column in self.columns.split("; ")]
+        heads, kinds = [name for name, _, _ in columns], [kind for _, _, kind in columns]
+        cells = [[show(*pair) for pair in zip(row, kinds, strict=True)] for row in self.rows]
         widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-
-        def line(parts: Sequence[str]) -> str:
-            aligned = (
-                part.ljust(width) if column.left else part.rjust(width)
-                for part, width, column in zip(parts, widths, self.columns, strict=True)
-            )
-            return "  ".join(aligned).rstrip()
-
         yield self.title
         yield "-" * min(WIDTH, max(len(self.title), sum(widths) + 2 * (len(widths) - 1)))
-        yield line(heads)
-        yield from map(line, cells)
+        for row in (heads, *cells):
+            aligned = (
+                part.ljust(width) if kind == "left" else part.rjust(width)
+                for part, width, kind in zip(row, widths, kinds, strict=True)
+            )
+            yield "  ".join(aligned).rstrip()
         for sentence in self.notes:
             yield from textwrap.wrap(sentence, WIDTH)
 
-    def record(self) -> dict[str, Any]:
-        """Return the table as values for JSON."""
-        names = [column.name for column in self.columns]
-        return {
-            "title": self.title,
-            "notes": self.notes,
-            "rows": [dict(zip(names, row, strict=True)) for row in self.rows],
-        }
+
+def print_tables(tables: Iterable[Table]) -> None:
+    """Print tables, each with an empty line below."""
+    for table in tables:
+        print("\n".join(table.lines()), end="\n\n", flush=True)
 
 
-@dataclass
-class Target:
+class Target(NamedTuple):
     """A number required by the design, and its measurement."""
 
     what: str
@@ -127,26 +102,16 @@ class Target:
     measured: float | None
     goal: float
     at_least: bool
-    show: Callable[[Any], str] = ratio
-    assessed: bool = True  # False in a quick run
+    kind: str = "ratio"
 
-    @property
-    def met(self) -> bool | None:
-        """Whether the target is met, or None if it was not measured."""
-        if self.measured is None or not self.assessed:
-            return None
-        return self.measured >= self.goal if self.at_least else self.measured <= self.goal
-
-    @property
-    def verdict(self) -> str:
-        """Whether the target is met, as text."""
-        return {True: "yes", False: "MISSED", None: "-"}[self.met]
-
-    @property
-    def bound(self) -> str:
-        """The goal, as text."""
-        unit = "x" if self.show is ratio else ""
-        return f"{'>=' if self.at_least else '<='} {self.goal:g}{unit}"
+    def row(self, assessed: bool) -> tuple[Any, ...]:
+        """Return the target as a row of a table; not `assessed` in a quick run."""
+        bound = f"{'>=' if self.at_least else '<='} {self.goal:g}" + "x" * (self.kind == "ratio")
+        verdict = None
+        if self.measured is not None and assessed:
+            met = self.measured >= self.goal if self.at_least else self.measured <= self.goal
+            verdict = "yes" if met else "MISSED"
+        return self.what, self.ours, self.rival, show(self.measured, self.kind), bound, verdict
 
 
 @dataclass
@@ -161,35 +126,9 @@ class Results:
         self.tables += other.tables
         self.targets += other.targets
 
-    def target_table(self) -> Table:
+    def target_table(self, assessed: bool = True) -> Table:
         """Return the targets as a table."""
-        table = Table(
-            "Targets",
-            [
-                Column("what", left=True),
-                Column("ours", duration),
-                Column("rival", duration),
-                Column("ratio"),
-                Column("target"),
-                Column("met", left=True),
-            ],
+        columns = (
+            "what: left; ours: duration; rival: duration; ratio: text; target: text; met: left"
         )
-        for t in self.targets:
-            table.rows.append((t.what, t.ours, t.rival, t.show(t.measured), t.bound, t.verdict))
-        return table
-
-    def record(self) -> dict[str, Any]:
-        """Return everything as values for JSON."""
-        targets = [
-            {
-                "what": t.what,
-                "ours": t.ours,
-                "rival": t.rival,
-                "measured": t.measured,
-                "goal": t.goal,
-                "at_least": t.at_least,
-                "met": t.met,
-            }
-            for t in self.targets
-        ]
-        return {"targets": targets, "tables": [table.record() for table in self.tables]}
+        return Table("Targets", columns, [target.row(assessed) for target in self.targets])

@@ -10,8 +10,6 @@ import pytest
 from scipy import sparse
 
 from fgfm.factors import GCM, PairwiseResult
-from fgfm.factors._gcm import _groups_by_fit, _groups_by_products
-from fgfm.factors._residual_products import residual_moments
 
 
 def confounded(rng, n, m=6, d=4):
@@ -44,7 +42,7 @@ def upper(matrix):
     return matrix[np.triu_indices(len(matrix), 1)]
 
 
-# Level -----------------------------------------------------------------------------------------
+# Level
 
 
 def test_rare_labels_without_a_common_row_are_not_dependent():
@@ -124,7 +122,7 @@ def test_one_steep_direction_for_all_labels(logistic):
     assert np.mean(np.concatenate(p) <= 0.01) <= 0.08
 
 
-# Power -----------------------------------------------------------------------------------------
+# Power
 
 
 @pytest.mark.slow
@@ -163,7 +161,7 @@ def test_dependence_whose_sign_changes_with_x():
     assert (others > 0.01 / len(others)).all()
 
 
-# Results ---------------------------------------------------------------------------------------
+# Results
 
 
 def test_symmetric_with_nan_on_the_diagonal():
@@ -197,15 +195,6 @@ def test_nothing_to_test(Y):
     assert (upper(p_values) == 1.0).all()
 
 
-def test_few_rows():
-    rng = np.random.default_rng(13)
-    for n in (3, 8, 30):
-        Y = rng.integers(0, 2, (n, 3))
-        Y[:2] = [[0, 0, 0], [1, 1, 1]]
-        p_values = upper(GCM(random_state=0).pairs(rng.normal(size=(n, 2)), Y).p_values)
-        assert ((p_values > 0.0) & (p_values <= 1.0)).all()
-
-
 def test_more_labels_than_targets_of_the_forest():
     X, Y = confounded(np.random.default_rng(19), 200, m=40)
     Y[:, 39] = Y[:, 0]
@@ -236,7 +225,7 @@ def test_progress_is_counted():
         assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-# Features --------------------------------------------------------------------------------------
+# Features
 
 
 def test_constant_features():
@@ -317,15 +306,7 @@ def test_wide_sparse_features_are_not_densified():
     assert peak < n * d * 4  # a dense copy in single precision
 
 
-def test_data_frames():
-    pd = pytest.importorskip("pandas")
-    X, Y = confounded(np.random.default_rng(20), 120, m=3)
-    frames = pd.DataFrame(X, columns=list("abcd")), pd.DataFrame(Y, columns=["u", "v", "w"])
-    expected = GCM(random_state=0).pairs(X, Y)
-    np.testing.assert_array_equal(GCM(random_state=0).pairs(*frames).p_values, expected.p_values)
-
-
-# Errors ----------------------------------------------------------------------------------------
+# Errors
 
 
 def test_invalid_data_raise():
@@ -339,30 +320,3 @@ def test_invalid_data_raise():
     X[3, 0] = np.nan
     with pytest.raises(ValueError, match="X contains NaN"):
         GCM().pairs(X, Y)
-
-
-@pytest.mark.parametrize("maker", [_groups_by_fit, _groups_by_products])
-def test_groups_have_20_rows_or_more_and_at_most_eight_numbers(maker):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 3))
-    p = 1.0 / (1.0 + np.exp(-2.0 * X[:, [0, 0, 1]]))
-    Y = (rng.random((300, 3)) < p).astype(float)
-    groups = maker(X, residual_moments(Y, Y - p), np.random.default_rng(1))
-    sizes = np.bincount(groups)
-    assert 2 <= len(sizes) <= 8
-    assert (sizes > 0).all()
-    assert groups.shape == (300,)
-    if maker is not _groups_by_products:  # whose leaves are sized on the other half
-        assert sizes.min() >= 20
-    again = maker(X, residual_moments(Y, Y - p), np.random.default_rng(1))
-    np.testing.assert_array_equal(again, groups)
-
-
-def test_groups_by_products_find_where_the_sign_changes():
-    rng = np.random.default_rng(2)
-    X = rng.normal(size=(800, 2))
-    Y = rng.integers(0, 2, (800, 2)).astype(float)
-    Y[:, 1] = np.where(X[:, 0] > 0, Y[:, 0], 1.0 - Y[:, 0])
-    groups = _groups_by_products(X, residual_moments(Y, Y - 0.5), rng)
-    share = np.bincount(groups, X[:, 0] > 0) / np.bincount(groups)
-    assert (np.minimum(share, 1.0 - share) < 0.1).all()

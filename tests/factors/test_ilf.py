@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -50,7 +52,7 @@ class GivenPValues:
         return PairwiseResult(self.p_values, -self.p_values, None)
 
 
-# Factors ---------------------------------------------------------------------------------------
+# Factors
 
 
 @pytest.mark.parametrize("test", ["auto", "mi", "moments"])
@@ -141,7 +143,7 @@ def test_unrelated_labels_are_separate_by_default():
     assert joined["bonferroni"] <= 3
 
 
-# Choice of the test ----------------------------------------------------------------------------
+# Choice of the test
 
 
 def test_auto_chooses_by_the_features():
@@ -158,6 +160,12 @@ def test_auto_chooses_by_the_features():
     assert chosen(X, test="gcm") is GCM
     assert chosen(X + 0.5 * X[:, ::-1]) is GCM  # not integers
     assert chosen(np.arange(1200).reshape(300, 4)) is GCM  # many levels
+    assert chosen(sparse.csr_array(X.astype(float))) is MutualInformation
+    assert chosen(sparse.csr_array(0.5 * X)) is GCM
+    words = np.array([["a", "b"][v] for v in X[:, 0]], dtype=object)
+    assert chosen(np.column_stack([words, X[:, 1].astype(object)])) is MutualInformation
+    assert chosen(np.column_stack([words, (X[:, 1] + 0.5).astype(object)])) is GCM
+    assert chosen(np.column_stack([words, np.where(X[:, 1], None, 1)])) is GCM  # missing values
     assert chosen(np.tile(X, 16)) is GCM  # fewer than five rows for each feature
 
 
@@ -199,7 +207,7 @@ def test_test_without_a_seed_gets_one():
     assert test.random_state is None
 
 
-# Types of data ---------------------------------------------------------------------------------
+# Types of data
 
 
 def test_types_of_tables():
@@ -265,6 +273,25 @@ def test_categories_and_missing_values():
         ILFCompo("mi").fit(np.where(x > 1.0, np.nan, 0.0), Y)
 
 
+def test_rare_categories_have_no_column():
+    names = np.array([[f"row {i}", "ab"[i % 2]] for i in range(200)], dtype=object)
+    Y = np.column_stack([np.arange(200) % 2, (np.arange(200) + (np.arange(200) < 10)) % 2])
+    assert as_lists(ILFCompo().fit(names, Y).factors_) == [[0], [1]]  # given the second column
+    assert as_lists(ILFCompo().fit(names[:, :1], Y).factors_) == [[0, 1]]  # nothing is left
+
+
+def test_columns_with_many_values_are_not_encoded():
+    """The indicators of 20 000 levels would need 400 MB."""
+    X, Y = np.arange(20_000)[:, None], np.arange(40_000).reshape(20_000, 2) % 7 > 2
+    for form in (np.asarray, sparse.csr_array):
+        tracemalloc.start()
+        try:
+            assert isinstance(ILFCompo().fit(form(X), Y[:, :1]).test_, GCM)
+            assert tracemalloc.get_traced_memory()[1] < 100e6
+        finally:
+            tracemalloc.stop()
+
+
 def test_one_label():
     X, Y = toy(50)
     for y in (Y[:, 0], Y[:, :1]):
@@ -280,7 +307,7 @@ def test_few_rows(n):
     assert as_lists(ilf.factors_) == [[k] for k in range(6)]
 
 
-# Estimator -------------------------------------------------------------------------------------
+# Estimator
 
 
 def test_progress_is_printed(capsys):

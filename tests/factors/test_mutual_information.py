@@ -26,13 +26,48 @@ def as_lists(arrays):
     return [array.tolist() for array in arrays]
 
 
-def test_p_values_are_those_of_single_tests():
-    X, Y = toy(300)
-    result = MutualInformation().pairs(X, Y)
-    for i, j in itertools.permutations(range(6), 2):
-        one = g_test(Y[:, j], Y[:, i], X[:, result.markov_boundaries[i]])
+def few_ones(n=300, d=300):
+    """Return features with few ones, stored sparse, on two of which labels depend."""
+    rng = np.random.default_rng(1)
+    X = (rng.random((n, d)) < 0.05).astype(int)
+    X[:, :2] = rng.random((n, 2)) < 0.4
+    return X, X[:, [0, 1, 0]] ^ (rng.random((n, 3)) < 0.15)
+
+
+def many_levels(n=400):
+    """Return features with up to ten levels, two of them constant."""
+    rng = np.random.default_rng(2)
+    X = rng.integers(0, [2, 3, 10, 4, 1], (n, 5)) * (rng.random((n, 5)) < 0.7)
+    X[:, 3] = 3
+    return X, (X[:, [0, 1, 2, 2]] + rng.integers(0, 3, (n, 4)) > [1, 1, 3, 5]).astype(int)
+
+
+@pytest.mark.parametrize("data", [lambda: toy(300), few_ones, many_levels])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array, sparse.csc_matrix])
+@pytest.mark.parametrize("df", ["mi", "moments"])
+def test_p_values_are_those_of_single_tests(data, form, df):
+    X, Y = data()
+    result = MutualInformation(df=df).pairs(form(X), Y)
+    for i, j in itertools.permutations(range(Y.shape[1]), 2):
+        one = g_test(Y[:, j], Y[:, i], X[:, result.markov_boundaries[i]], df=df)
         assert result.p_values[i, j] == pytest.approx(one.p_value)
-        assert result.effects[i, j] == pytest.approx(one.statistic / 600)
+        assert result.effects[i, j] == pytest.approx(one.statistic / (2 * len(X)))
+    for i, boundary in enumerate(result.markov_boundaries):
+        np.testing.assert_array_equal(markov_boundary(X, Y[:, i], df=df), boundary)
+
+
+def test_tables_that_do_not_fit_into_memory_at_once():
+    """More than 2^20 cells: labels are split into batches, and columns into blocks."""
+    rng = np.random.default_rng(2)
+    n, d = 1200, 1200
+    X = rng.integers(0, 3, (n, d))
+    X[:, 0] = rng.integers(0, 600, n)
+    Y = (X[:, :1] % 2) ^ (rng.random((n, 2)) < 0.05)
+    result = MutualInformation(alpha=1e-6).pairs(X, Y)
+    for i, boundary in enumerate(result.markov_boundaries):
+        few = markov_boundary(X[:, boundary], Y[:, i], 1e-6)
+        assert few.tolist() == list(range(len(boundary)))
+        assert 0 in boundary
 
 
 def test_number_of_jobs_does_not_matter():
@@ -40,29 +75,9 @@ def test_number_of_jobs_does_not_matter():
     test = MutualInformation()
     expected = test.pairs(X, Y)
     for n_jobs in (1, 2):
-        found = test.pairs(X, Y, n_jobs=n_jobs)
-        np.testing.assert_array_equal(found.p_values, expected.p_values)
-        assert as_lists(found.markov_boundaries) == as_lists(expected.markov_boundaries)
-
-
-def test_features_with_different_numbers_of_levels():
-    """A feature with three levels in one label's boundary does not affect another label."""
-    rng = np.random.default_rng(50)
-    n = 150
-    X = np.column_stack([rng.integers(0, 2, (n, 4)), rng.integers(0, 3, (n, 1))])
-    Y = np.empty((n, 6), dtype=int)
-    for i in range(6):
-        logit = (X[:, i % 4] - 0.5) * 1.2 + (X[:, (i + 1) % 4] - 0.5)
-        logit = logit + ((X[:, 4] - 1) * 1.2 if i % 2 else 0.0)
-        Y[:, i] = rng.random(n) < 1.0 / (1.0 + np.exp(-1.3 * logit))
-    Y[:, 1] |= Y[:, 0] & (rng.random(n) < 0.5)
-    test = MutualInformation(df="moments")
-    one, two = test.pairs(X, Y), test.pairs(X, Y, n_jobs=2)
-    np.testing.assert_array_equal(one.p_values, two.p_values)
-    np.testing.assert_array_equal(one.effects, two.effects)
-    assert as_lists(one.markov_boundaries) == as_lists(two.markov_boundaries)
-    for i, boundary in enumerate(one.markov_boundaries):
-        np.testing.assert_array_equal(markov_boundary(X, Y[:, i], df="moments"), boundary)
+        result = test.pairs(X, Y, n_jobs=n_jobs)
+        np.testing.assert_array_equal(result.p_values, expected.p_values)
+        assert as_lists(result.markov_boundaries) == as_lists(expected.markov_boundaries)
 
 
 def test_labels_do_not_affect_each_other():

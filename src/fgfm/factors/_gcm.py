@@ -10,7 +10,7 @@ faster than :math:`n^{-1/2}` (Shah and Peters, 2020). Two matrix products comput
 
 There are three extensions. *Few rows with both labels*: the normal approximation fails (two labels
 of 3 percent without a common row among 1000 rows would be called dependent), and the sums are
-compared with a Poisson distribution instead (`_null_distribution`). *Dependence that changes with
+compared with a Poisson distribution instead (`_residual_products`). *Dependence that changes with
 x*: the products are also summed within groups of rows, as weights that depend on x do
 (Scheidegger, Hoerrmann and Buehlmann, 2022). *Predictions that share rows*: the regression
 measures by how much they inflate the variance of T (`_regression`).
@@ -35,9 +35,8 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
-from fgfm.factors._leave_one_out import combine_columns, scale, standardise
 from fgfm.factors._pairwise import PairwiseResult, Progress, check_labels
-from fgfm.factors._regression import regress_labels
+from fgfm.factors._regression import combine_columns, regress_labels, scale, standardise
 from fgfm.factors._residual_products import Residuals, pairwise_p_values, residual_moments
 
 Integers = npt.NDArray[np.int64]
