@@ -144,6 +144,8 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
     array([0.95, 0.77, 0.88])
     """
 
+    _constants: Floats
+
     def __init__(
         self,
         estimator: Any = None,
