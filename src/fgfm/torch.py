@@ -241,7 +241,8 @@ class _CalibratedDecision(torch.nn.Module):
         def moved(tensor: torch.Tensor) -> torch.Tensor:
             return tensor.to(fn(tensor.new_empty(0)).device)
 
-        return super()._apply(moved, recurse)
+        module: Any = super()
+        return module._apply(moved, recurse)
 
     def forward(self, inputs: torch.Tensor) -> Decision | CalibratedLabels:
         """Decide rows of probabilities or scores."""
@@ -270,7 +271,7 @@ class _CalibratedDecision(torch.nn.Module):
         return f"average={self.average!r}, scores={self.scores}"
 
 
-_OPERATORS = {
+_OPERATORS: dict[str, Any] = {
     "Add": torch.add,
     "And": torch.logical_and,
     "Div": torch.div,
