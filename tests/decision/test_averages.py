@@ -244,97 +244,57 @@ def test_dask_arrays_must_be_in_memory(average):
 # Errors and warnings -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: decision.from_marginals(PROBA, average="binary"),
-            "average is 'binary': it must be one of 'samples', 'macro', 'weighted', 'micro'",
-        ),
-        (
-            lambda: decision.from_marginals([[0.5, 0.5], [0.5, 1.5]], average="macro"),
-            "proba[1, 1] is 1.5: probabilities must lie in [0, 1]",
-        ),
-        (
-            lambda: decision.from_marginals(np.r_[PROBA[:20, 0], 1.5]),
-            "proba[20] is 1.5: probabilities must lie in [0, 1]",
-        ),
-        (
-            lambda: decision.from_marginals(np.c_[PROBA, np.full(300, -3.0)], average="macro"),
-            "proba[0, 37] is -3.0: probabilities must lie in [0, 1]; these look like logits: "
-            "apply a sigmoid, or pass logits=True",
-        ),
-        (
-            lambda: decision.from_marginals(sparse.csr_array([[0.5, 0], [0, 2]]), average="micro"),
-            "proba[1, 1] is 2.0: probabilities must lie in [0, 1]",
-        ),
-        (
-            lambda: decision.from_marginals([[0.0, 1.0], [np.nan, 2.0]], logits=True),
-            "proba[1, 0] is nan: logits must be numbers",
-        ),
-        (
-            lambda: decision.from_marginals(SINGLES, logits=True),
-            "proba is a sparse matrix and logits is True: entries that are not stored",
-        ),
-        (
-            lambda: decision.from_marginals(np.zeros((3, 100, 2))),
-            "proba has shape (3, 100, 2): it must have 2 dimensions (row, label); if its axes are "
-            "(label, row, class), as in np.array(predict_proba(X)), pass proba[:, :, 1].T or the "
-            "list itself",
-        ),
-        (
-            lambda: decision.from_marginals([np.full((4, 2), 0.5), np.ones((4, 1))]),
-            "proba[1] has shape (4, 1): label 1 had one class in training",
-        ),
-        (
-            lambda: decision.from_marginals([np.full((4, 2), 0.5), np.full((3, 2), 0.5)]),
-            "proba[1] has shape (3, 2): in a list with the class probabilities of each label",
-        ),
-        (
-            lambda: decision.from_marginals([np.full((4, 2), 0.4)]),
-            "proba[0][0] sums to 0.8: the probabilities of a row must sum to 1",
-        ),
-        (
-            lambda: decision.from_cardinalities(
-                [[[0.5, 0.0], [0.2, 0.0]], [[0.9, 0.0], [0.9, 0.0]]], average="micro"
-            ),
-            "P[1] implies d_0 = -0.8",
-        ),
-        (
-            lambda: decision.from_cardinalities(
-                [[[0.5, 0.0], [0.2, 0.0]], [[0.9, 0.0], [0.9, 0.0]]], average="macro"
-            ),
-            "P[1] implies d_0 = -0.8",
-        ),
-        (
-            lambda: decision.from_factors(
-                [[[[0.5]], [[0.5]]], [[[0.5], [0.2]], [[0.9], [0.9]]]],
-                [[2], [0, 1]],
-                average="micro",
-            ),
-            "Ps[1][1] implies d_0 = -0.8",
-        ),
-        (
-            lambda: decision.from_factors(
-                [SINGLES[:2], [[[0.5], [0.2]], [[0.9], [0.9]]]],
-                [range(31), [31, 32]],
-                average="micro",
-            ),
-            "Ps[1][1] implies d_0 = -0.8",
-        ),
-        (
-            lambda: decision.from_samples([[[0, 1]], [[2, 0]]], average="micro"),
-            "samples[1, 0, 0] is 2: labels must be 0 or 1",
-        ),
-        (
-            lambda: decision.from_joint([[0, 1]], [[1.0], [0.5]], average="micro"),
-            "proba[1] sums to 0.5",
-        ),
-    ],
+MACRO, MICRO, LOGIT = {"average": "macro"}, {"average": "micro"}, {"logits": True}
+PAIR, TOO_MUCH = np.full((4, 2), 0.5), [[[0.5], [0.2]], [[0.9], [0.9]]]
+WIDE = np.pad(TOO_MUCH, ((0, 0), (0, 0), (0, 1)))
+UNIT, HINT = (
+    "probabilities must lie in [0, 1]",
+    "; these look like logits: apply a sigmoid, or pass",
 )
-def test_messages(call, message):
+MARGINALS = [
+    (PROBA, {"average": "binary"}, "average is 'binary': it must be one of 'samples', 'macro',"),
+    ([[0.5, 0.5], [0.5, 1.5]], MACRO, f"proba[1, 1] is 1.5: {UNIT}"),
+    (np.r_[PROBA[:20, 0], 1.5], {}, f"proba[20] is 1.5: {UNIT}"),
+    (np.c_[PROBA, np.full(300, -3.0)], MACRO, f"proba[0, 37] is -3.0: {UNIT}{HINT}"),
+    (sparse.csr_array([[0.5, 0], [0, 2]]), MICRO, f"proba[1, 1] is 2.0: {UNIT}"),
+    ([[0.0, 1.0], [np.nan, 2.0]], LOGIT, "proba[1, 0] is nan: logits must be numbers"),
+    (SINGLES, LOGIT, "proba is a sparse matrix and logits is True: entries that are not stored"),
+    (
+        np.zeros((3, 100, 2)),
+        {},
+        "(label, row, class), as in np.array(predict_proba(X)), pass prob",
+    ),
+    ([PAIR, np.ones((4, 1))], {}, "proba[1] has shape (4, 1): label 1 had one class in training"),
+    ([PAIR, PAIR[:3]], {}, "proba[1] has shape (3, 2): in a list with the class probabilities of"),
+    ([0.8 * PAIR], {}, "proba[0][0] sums to 0.8: the probabilities of a row must sum to 1"),
+]
+OTHERS = [
+    (decision.from_cardinalities, (WIDE,), MICRO, "P[1] implies d_0 = -0.8"),
+    (decision.from_cardinalities, (WIDE,), MACRO, "P[1] implies d_0 = -0.8"),
+    (
+        decision.from_factors,
+        ([[[[0.5]], [[0.5]]], TOO_MUCH], [[2], [0, 1]]),
+        MICRO,
+        "Ps[1][1] implies d_0 = -0.8",
+    ),
+    (
+        decision.from_factors,
+        ([SINGLES[:2], TOO_MUCH], [range(31), [31, 32]]),
+        MICRO,
+        "Ps[1][1] implies d_0 = -0.8",
+    ),
+    (decision.from_samples, ([[[0, 1]], [[2, 0]]],), MICRO, "samples[1, 0, 0] is 2: labels must"),
+    (decision.from_joint, ([[0, 1]], [[1.0], [0.5]]), MICRO, "proba[1] sums to 0.5"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "kwargs", "message"),
+    [*((decision.from_marginals, (proba,), *rest) for proba, *rest in MARGINALS), *OTHERS],
+)
+def test_messages(function, arguments, kwargs, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        call()
+        function(*arguments, **kwargs)
 
 
 @pytest.mark.parametrize("average", ["samples", "macro", "micro"])
