@@ -177,14 +177,24 @@ def test_deciders_of_all_averages(run, average, calibration, some, steps):
         {"max_labels": 2},
         {"nonempty": True},
         {"nonempty": True, "min_labels": 1, "max_labels": 3},
-        {"logits": True},
-        {"logits": True, "average": "macro", "beta": 2.0},
     ],
 )
 def test_parameters_of_deciders(run, parameters):
     proba, Y = validation_rows(2000, 7)
-    X = np.log(proba) - np.log1p(-proba) if "logits" in parameters else proba
-    check_decider(run, FDecider(**parameters).fit(X[:400], Y[:400]), X[400:])
+    check_decider(run, FDecider(**parameters).fit(proba[:400], Y[:400]), proba[400:])
+
+
+@pytest.mark.parametrize("shape", [lambda x: 3.0 * x + 50.0, np.sinh, np.floor, np.exp])
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("average", ["samples", "macro", "micro", "weighted"])
+def test_scores(run, average, calibration, shape):
+    proba, Y = validation_rows(10_400, 5)
+    X = shape((np.log(proba) - np.log1p(-proba)) * [1.0, 1.0, 2.0, 0.5, 3.0])
+    X[:, 4] = np.floor(X[:, 4])  # another shape, with ties
+    decider = FDecider(average=average, calibration=calibration, scores=True)
+    decider.fit(X[:400], Y[:400])
+    X[-2:] = [[1e300], [-1e300]]
+    check_decider(run, decider, X[400:])
 
 
 @pytest.mark.parametrize("average", ["samples", "macro"])
@@ -207,14 +217,16 @@ def test_decider_of_a_flat_y(run):
         check_decider(run, decider, proba[400:])
         check_decider(run, decider, np.hstack([1.0 - proba, proba])[400:])
     logit = np.log(proba) - np.log1p(-proba)
-    check_decider(run, FDecider(logits=True).fit(logit[:400], Y[:400, 0]), logit[400:])
+    check_decider(run, FDecider(scores=True).fit(logit[:400], Y[:400, 0]), logit[400:])
 
 
 @pytest.mark.parametrize("steps", [None, 20])
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic", None])
-@pytest.mark.parametrize("logits", [False, True])
+@pytest.mark.parametrize("scores", [False, True])
 @pytest.mark.parametrize("average", ["macro", "micro"])
-def test_decider_of_classes(run, average, calibration, logits, steps):
+def test_decider_of_classes(run, average, calibration, scores, steps):
+    if scores and calibration is None:
+        pytest.skip("scores need a calibration")
     rng = np.random.default_rng(0)
     X = rng.normal([2.0, 1.0, 0.0, -1.0], 1.5, size=(10_500, 4))
     proba = np.exp(X) / np.exp(X).sum(axis=1, keepdims=True)
@@ -223,10 +235,10 @@ def test_decider_of_classes(run, average, calibration, logits, steps):
     if steps is not None:
         proba = rng.multinomial(steps, proba) / steps  # with many ties, zeros and ones
         X = np.log(proba + 0.01)
-    X = X if logits else proba
+    X = X if scores else proba
     counted = ["bee", "dog"] if average == "micro" else None
     decider = FDecider(
-        average=average, labels=counted, calibration=calibration, logits=logits, beta=2.0
+        average=average, labels=counted, calibration=calibration, scores=scores, beta=2.0
     )
     decider.fit(X[:500], y[:500])
     labels, calibrated = run(export_decision(decider, dtype="float64"), X)

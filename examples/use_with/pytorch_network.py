@@ -33,7 +33,7 @@ with torch.no_grad():
 
 labels, expected_f = FDecision()(logits)  # a layer, on the same device
 
-decider = fgfm.FDecider(logits=True).fit(val_logits, Y_val)
+decider = fgfm.FDecider(scores=True).fit(val_logits, Y_val)
 calibrated = decider.predict(logits)
 # %%
 report("layer", Y_new, (logits > 0).numpy(), labels.numpy())

@@ -88,7 +88,7 @@ trainer = Trainer(
 trainer.remove_callback(PrinterCallback)
 trainer.train()
 val_logits = trainer.predict(encode(val_texts, Y_val)).predictions
-decider = fgfm.FDecider(logits=True).fit(val_logits, Y_val)
+decider = fgfm.FDecider(scores=True).fit(val_logits, Y_val)
 logits = trainer.predict(encode(new_texts, Y_new)).predictions
 labels, expected_f = decider.decide(logits)
 # %%

@@ -42,6 +42,7 @@ TIE = {"float32": 2e-6, "float64": 1e-12}  # as for arrays of PyTorch: docs/gpu.
 _MARGIN = 1e-12  # distance that probabilities keep from 0 and 1
 _CERTAIN = tuple(float(np.log(q / (1.0 - q))) for q in (_MARGIN, 1.0 - _MARGIN))  # their logits
 _SURE = 1e-9  # the same of the probability of some label: `fgfm.decider._label_set_model`
+_HUGE = 1e100  # bound of standardised scores: `fgfm.decider._quantiles`
 _TINY = 1e-30  # 1 - x u where x is 1 and zeta underflows; its weight is negligible there
 
 
@@ -106,18 +107,17 @@ def of_decider(decider: Any, dtype: str) -> Graph:
             f"decider has {found} with average={decider.average!r}, which cannot be exported"
         )
     graph = Graph("float64")
-    given = Value(graph, source_of(decider.logits)).cast("float64").transpose()  # (m, n)
+    given = Value(graph, source_of(decider.scores)).cast("float64").transpose()  # (m, n)
     model, m = decider._model, decider.n_features_in_
     flat = not decider.multilabel_
     if flat and len(decider.classes_) > 2:
-        p = given.softmax() if decider.logits else given.clip(0.0, 1.0)
-        labels, other_output = _classes(graph, decider, p)
+        labels, other_output = _classes(decider, given)
         graph.outputs = {"labels": labels, "calibrated": other_output.transpose().cast(dtype)}
         return graph
     if flat:  # one column, or those of both classes
         given = given.row(0 if decider._reversed_classes else -1)
-    p = given.sigmoid() if decider.logits else given.clip(0.0, 1.0)
-    logit = _CALIBRATIONS[type(model.calibrator).__name__](model.calibrator, p)
+    given = given if decider.scores else given.clip(0.0, 1.0)
+    logit = _calibrated(model.calibrator, given)
     if by_row:
         labels, expected_f = _decide_rows(graph, decider, logit)
         graph.outputs = {"labels": labels.transpose(), "expected_f": expected_f.cast(dtype)}
@@ -131,6 +131,11 @@ def of_decider(decider: Any, dtype: str) -> Graph:
 
 # Calibrators: the logits of the calibrated probabilities, (m, n). They are told apart by name,
 # since their module imports scikit-learn. Formulas are those of `fgfm.decider._calibration`.
+
+
+def _calibrated(calibrator: Any, given: Value) -> Value:
+    """Return calibrated logits of probabilities or scores (m, n)."""
+    return _CALIBRATIONS[type(calibrator).__name__](calibrator, given)
 
 
 def _column(parameters: Any) -> Any:
@@ -150,31 +155,43 @@ def _shrunk(calibrator: Any, p: Value) -> Value:
     return mean / inflation.sqrt()
 
 
-def _isotonic(calibrator: Any, p: Value) -> Value:
-    """Interpolate linearly; the knot below p is found by bisection, of all entries at once."""
+def _scores(calibrator: Any, given: Value) -> Value:
+    maps = calibrator.quantiles_
+    x = (given - _column(maps.centers_)) * _column(maps.rates_)
+    return _shrunk(calibrator, _interpolated(x, maps.knots_, maps.levels_))
+
+
+def _isotonic(calibrator: Any, given: Value) -> Value:
     # A label without a regressor keeps its probabilities.
-    identity = np.zeros(1), np.zeros(1), np.ones(1)
+    identity = np.array([0.0, 1.0])
     curves = [
-        identity if r is None else (r.X_thresholds_, r.y_thresholds_, np.append(_slopes(r), 0.0))
+        (identity, identity) if r is None else (r.X_thresholds_, r.y_thresholds_)
         for r in calibrator.regressors_
     ]
-    width = 1 << (max(len(knots) for knots, _, _ in curves) - 1).bit_length()
-    knots, levels, rises = (
-        np.concatenate([np.pad(x, (0, width - len(x)), constant_values=np.inf) for x in parts])
-        for parts in zip(*curves, strict=True)
-    )
-    p = p.at_least(_column(knots[::width]))
-    at, step = p.graph.constant(np.arange(0, len(knots), width)[:, None]), width // 2
-    while step:
-        higher = at + step
-        at = p.graph.where(p >= higher.look_up(knots), higher, at)
-        step //= 2
-    q = (p - at.look_up(knots)) * at.look_up(rises) + at.look_up(levels)
+    width = 1 << max(len(knots) for knots, _ in curves).bit_length()
+    knots = [np.pad(x, (0, width - len(x)), constant_values=np.inf) for x, _ in curves]
+    levels = [np.pad(q, (0, width - len(q)), mode="edge") for _, q in curves]
+    q = _interpolated(given, np.stack(knots), np.stack(levels))
     return _logit(q.clip(calibrator.margin_, 1.0 - calibrator.margin_))
 
 
-def _slopes(regressor: Any) -> Any:
-    return np.diff(regressor.y_thresholds_) / np.diff(regressor.X_thresholds_)
+def _interpolated(x: Value, knots: Any, levels: Any) -> Value:
+    """Return x (m, n) mapped by tables (1 or m, W), as `fgfm.decider._quantiles` does.
+
+    The knot below x is found by bisection, of all entries at once.
+    """
+    count, width = knots.shape
+    last = knots[:, 1:] == np.inf
+    gaps = np.where(last, 1.0, knots[:, 1:]) - np.where(last, 0.0, knots[:, :-1])
+    rises = np.pad(np.where(last, 0.0, np.diff(levels)) / gaps, ((0, 0), (0, 1)))
+    x = x.at_least(knots[:, :1]).at_most(_HUGE)
+    at, step = x.graph.constant(width * np.arange(count)[:, None]), width // 2
+    while step:
+        higher = at + step
+        at = x.graph.where(x >= higher.look_up(knots.ravel()), higher, at)
+        step //= 2
+    knot, rise, level = (at.look_up(table.ravel()) for table in (knots, rises, levels))
+    return (x - knot) * rise + level
 
 
 def _unchanged(calibrator: Any, p: Value) -> Value:
@@ -188,6 +205,7 @@ def _logit(p: Value) -> Value:
 _CALIBRATIONS = {
     "IsotonicCalibrator": _isotonic,
     "NoCalibrator": _unchanged,
+    "ScoreCalibrator": _scores,
     "ShrunkCalibrator": _shrunk,
 }
 
@@ -195,16 +213,23 @@ _CALIBRATIONS = {
 # The rules
 
 
-def _classes(graph: Graph, decider: Any, p: Value) -> tuple[Value, Value]:
+def _classes(decider: Any, given: Value) -> tuple[Value, Value]:
     """Return the classes, (n,), and their probabilities, (m, n): `ClassModel`, `ClassRule`."""
     model = decider._model
-    name = type(model.calibrator).__name__
-    if name == "LogLinearPool":
-        log_p = p.at_least(max(model.least, model.calibrator.floor)).log()
-        shifts = _column(model.calibrator.shifts_)
-        p = (log_p * float(model.calibrator.weights_[0]) + shifts).softmax()
+    pool = model.calibrator
+    if type(pool).__name__ == "LogLinearPool":
+        if model.of_classes is None:
+            readings = [given.clip(0.0, 1.0).at_least(model.least)]
+        else:
+            odds = _calibrated(model.of_classes, given)
+            readings = [(given * model.rate).softmax(), odds.softmax()]
+        weighted = [
+            p.at_least(pool.floor).log() * float(weight)
+            for p, weight in zip(readings, pool.weights_, strict=True)
+        ]
+        p = (_total(weighted) + _column(pool.shifts_)).softmax()
     else:
-        q = _CALIBRATIONS[name](model.calibrator, p).sigmoid()
+        q = _calibrated(pool, given if decider.scores else given.clip(0.0, 1.0)).sigmoid()
         p = q / q.sum()
     gain = (p - _column(decider.thresholds_)) * _column(decider.class_weights_)
     return gain.argmax().squeeze(0), p

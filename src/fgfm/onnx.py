@@ -138,14 +138,14 @@ def export_decision(
     graph = of_decider(decider, dtype)
     m, flat = decider.n_features_in_, not decider.multilabel_
     several = flat and len(decider.classes_) > 2
-    columns = m if several or not flat else 1 if decider.logits else "classes"
+    columns = m if several or not flat else 1 if decider.scores else "classes"
     shape = ["rows"] if flat else ["rows", m]
     outputs = {
         "labels": ("int64" if several else "int8", shape),
         "calibrated": (dtype, ["rows", m] if several else shape),
         "expected_f": (dtype, ["rows"]),
     }
-    return _model(graph, (source_of(decider.logits), dtype, ["rows", columns]), outputs, opset)
+    return _model(graph, (source_of(decider.scores), dtype, ["rows", columns]), outputs, opset)
 
 
 def _model(graph: Graph, given: tuple[Any, ...], outputs: dict[str, Any], opset: int) -> Any:

@@ -99,7 +99,16 @@ def test_options_are_passed_on(rows, files):
     with LabelSetWriter("sets.jsonl", ["0", "1", "2", "3"]) as writer:
         writer.write(rows[1][:200], None)
     (files / "rules.json").write_text('{"forbidden": ["1"]}')
-    options = ["--beta", "2", "--calibration", "none", "--nonempty", "no", "--zero-division", "0"]
+    options = [
+        "--beta",
+        "2",
+        "--calibration",
+        "isotonic",
+        "--nonempty",
+        "no",
+        "--zero-division",
+        "0",
+    ]
     options += ["--logits", "--min-labels", "1", "--max-labels", "2", "--folds", "0"]
     options += ["--constraints", "rules.json", "-j", "1"]
     printed = run_ok("tune", "z.npy", "sets.jsonl", "-o", "d.fgfm", *options, "--json").stdout
@@ -113,10 +122,11 @@ def test_options_are_passed_on(rows, files):
     assert params == {
         "average": "samples",
         "beta": 2.0,
-        "calibration": None,
+        "calibration": "isotonic",
         "nonempty": False,
         "zero_division": 0.0,
-        "logits": True,
+        "scores": True,
+        "labels": None,
         "min_labels": 1,
         "max_labels": 2,
         "min_precision": None,

@@ -113,12 +113,6 @@ def test_calibration_undoes_a_temperature_and_shifts():
     assert np.abs(distorted - P).mean() > 0.05
 
 
-def test_logits_of_classes_have_a_softmax():
-    one = FDecider(average="macro").fit(P, CLASSES)
-    other = FDecider(average="macro", logits=True).fit(np.log(P) + 3.0, CLASSES)
-    close(other.predict_proba(np.log(P)), one.predict_proba(P), 1e-6)
-
-
 def test_weights_are_numbers_of_rows():
     weight = np.arange(2000) % 3
     rows = np.repeat(np.arange(2000), weight)

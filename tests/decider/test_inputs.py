@@ -66,13 +66,6 @@ def test_integers_are_certain_predictions():
     assert (decider.predict_proba(noisy)[noisy == 1] > 0.4).all()
 
 
-def test_logits(average):
-    X = np.log(P) - np.log1p(-P)
-    same(X, average, logits=True, atol=1e-9)
-    extreme = FDecider(logits=True).fit(X, Y).predict_proba([[-np.inf, np.inf, 800.0, -800.0]])
-    assert ((extreme > 0.0) & (extreme < 1.0)).all()
-
-
 @pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array])
 def test_sparse_with_all_entries_stored(kind, average):
     decider = same(kind(P), average)
@@ -213,15 +206,6 @@ def test_binary_probabilities(form):
     assert decider.score(X, y) == pytest.approx(plain.score(p, y))
 
 
-def test_binary_logits():
-    p, y = P[:, 0], Y[:, 0]
-    logit = np.log(p) - np.log1p(-p)
-    shift = np.random.default_rng(0).normal(size=200)
-    plain = FDecider().fit(p, y).predict_proba(p)
-    for X in (logit, np.column_stack([shift, shift + logit])):
-        close(FDecider(logits=True).fit(X, y).predict_proba(X), plain, 1e-9)
-
-
 def test_classes_of_a_flat_y():
     names = np.array(["ham", "spam"])[Y[:, 0]]
     decider = FDecider(pos_label="spam").fit(P[:, 0], names)
@@ -261,12 +245,20 @@ def test_predictions_have_the_dtype_of_y(dtype):
         (P[:1], Y[:1], "n_samples=1: FDecider needs at least 2 validation rows"),
         (P, 0 * Y, "y has no positive label"),
         (P[:, 0], 0 * Y[:, 0], "y has one class"),
-        (8.0 * P - 4.0, Y, "these look like logits: apply a sigmoid, or pass logits=True"),
+        (
+            8.0 * P - 4.0,
+            Y,
+            "probabilities must lie in \\[0, 1\\]; pass scores=True if X has scores",
+        ),
         (P[:50], Y, "y has 200 rows and X has 50"),
         (P[:, :3], Y, "X has 3 columns and y has 4: there must be one probability for each"),
         (P, Y[:, 0], "X has 4 columns and y has 1: there must be one probability for each"),
         (np.where(P > 0.9, np.nan, P), Y, r"X\[\d+, \d+\] is nan: probabilities must lie in"),
-        (1.0 + P, Y, r"X\[0, 0\] is 1.\d+: probabilities must lie in \[0, 1\]$"),
+        (
+            1.0 + P,
+            Y,
+            r"X\[0, 0\] is 1.\d+: probabilities must lie in \[0, 1\]; pass scores=True",
+        ),
         (P[:, :2], Y[:, 0], r"X\[0\] is .* and y is flat: two columns must be the probabilities"),
         (P, 2 * Y, r"y\[\d+, \d+\] is 2: labels must be 0 or 1"),
         (P, None, "FDecider requires y to be passed"),
@@ -307,22 +299,14 @@ def test_weights_that_leave_nothing():
         ({"calibration": "platt"}, "calibration is 'platt'"),
         ({"nonempty": "yes"}, "nonempty is 'yes': it must be 'auto', True or False"),
         ({"zero_division": 2.0}, "zero_division"),
-        ({"logits": 1}, "logits"),
+        ({"scores": 1}, "scores"),
+        ({"scores": True, "calibration": None}, "scores is True and calibration is None"),
         ({"n_jobs": 0}, "n_jobs is 0"),
     ],
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises((ValueError, TypeError), match=message):
         FDecider(**parameters).fit(P, Y)
-
-
-def test_logits_that_cannot_be():
-    with pytest.raises(ValueError, match="logits is True and X is sparse: entries that are not"):
-        FDecider(logits=True).fit(sparse.csr_array(P), Y)
-    with pytest.raises(ValueError, match="logits is True and X is a list of arrays, the class"):
-        FDecider(logits=True).fit([P[:, :2]] * 4, Y)
-    with pytest.raises(ValueError, match=r"X\[0, 0\] is nan: logits must be numbers"):
-        FDecider(logits=True).fit(P * np.nan, Y)
 
 
 @pytest.mark.parametrize("make", [independent, exclusive])

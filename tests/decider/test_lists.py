@@ -86,10 +86,11 @@ def test_rows_of_names_after_a_fit_to_columns():
     assert (again.predict(rows) == decider.predict(frame)).all()
 
 
-def test_logits_by_name():
-    logits = [{k: np.log(p / (1.0 - p)) for k, p in row.items()} for row in DICTS]
-    decider = FDecider(logits=True).fit(logits, LISTS)
-    assert decider.predict_names(logits) == FDecider().fit(DICTS, LISTS).predict_names(DICTS)
+def test_scores_by_name():
+    scores = [{k: 7.0 - 0.1 * np.log(1.0 / p - 1.0) for k, p in row.items()} for row in DICTS]
+    decider = FDecider(scores=True).fit(scores, LISTS)
+    best = FDecider().fit(DICTS, LISTS).score(DICTS, LISTS)
+    assert decider.score(scores, LISTS) == pytest.approx(best, abs=0.02)
 
 
 @pytest.mark.parametrize(

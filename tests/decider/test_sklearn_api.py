@@ -46,7 +46,7 @@ _RANDOM = "a forest draws other rows where rows are repeated"
 KINDS = ["dense", "sparse"]
 
 # The X of FDecider has one column per label. With the tag `one_d_array` most checks pass one
-# column of features, which are logits; those that pass another X cannot succeed.
+# column of features, which are scores; those that pass another X cannot succeed.
 FLAT_X = {
     **dict.fromkeys(
         [
@@ -73,6 +73,7 @@ FLAT_X = {
             "check_estimator_sparse_tag",
             "check_estimators_nan_inf",
             "check_sample_weight_equivalence_on_dense_data",
+            "check_sample_weight_equivalence_on_sparse_data",
         ],
         _COLUMNS,
     ),
@@ -103,7 +104,7 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(
     [
-        FDecider(logits=True),
+        FDecider(scores=True),
         FClassifier(LogisticRegression()),
     ],
     expected_failed_checks=expected_failures,
@@ -134,7 +135,8 @@ def test_tags():
     assert tags.classifier_tags.multi_label
     assert not tags.classifier_tags.multi_class
     assert tags.input_tags.sparse
-    assert not sklearn.utils.get_tags(FDecider(logits=True)).input_tags.sparse
+    assert tags.input_tags.positive_only
+    assert not sklearn.utils.get_tags(FDecider(scores=True)).input_tags.positive_only
     assert sklearn.utils.get_tags(FClassifier(LogisticRegression())).input_tags.sparse
     for model in (RandomForestClassifier(), LogisticRegression()):  # which is wrapped
         assert sklearn.utils.get_tags(FClassifier(model)).classifier_tags.multi_label

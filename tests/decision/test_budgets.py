@@ -212,6 +212,7 @@ def test_nonempty_keeps_the_digits_of_small_probabilities(scales, average):
 )
 def test_bounds_of_columns_are_those_of_all_sizes(n, low, high, seed):
     """Of two probabilities, the values of all sizes of a column are known."""
+    from fgfm._kernels import native
     from fgfm.decision import _budgets
     from fgfm.decision._objective import Objective
 
@@ -221,10 +222,11 @@ def test_bounds_of_columns_are_those_of_all_sizes(n, low, high, seed):
     rows = _budgets._Rows(
         np.stack([p, 1.0 - p], 1), Objective.checked(1.0, 1.0, False, None), (1, 1)
     )
-    columns, marks, mu, _ = rows.decide(np.ones(2), np.array([0.0, 0.2 * rng.random()]))
+    marks, mu = np.zeros(2 * n, np.int8), np.empty(n)
+    gains = native.GainTable(np.ones(2), np.array([0.0, 0.2 * rng.random()]))
+    columns = native.decide_budget(rows.task, *rows.entries, gains, marks, mu)
     mu = mu * (1.0 + 0.1 * rng.normal(size=n))
-    bounds = np.empty(2)
-    rows.evaluate(slice(0, 2), columns, marks, mu, np.empty(2), bounds)
+    _, bounds = rows.evaluate(columns, marks, mu)
     s = np.arange(n)
     sizes = np.unique(np.geomspace(1, n, 400).astype(int))
     best = 0.0

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import sparse
+from scipy.special import expit
 from sklearn.tree import DecisionTreeRegressor
 
 import fgfm.learner._forest as module
@@ -25,12 +26,16 @@ def data(m: int = 4, n: int = 120) -> tuple[Floats, Floats]:
     return X, Y
 
 
-def fit(X: object, Y: Floats, n_jobs: int | None = None) -> tuple[LabelForest, Floats]:
-    forest = LabelForest()
-    out_of_bag = forest.fit(
-        X, Y, sparse.csr_array(Y.astype(np.float32)), None, np.ones(len(Y)), 0, n_jobs
-    )
-    return forest, out_of_bag
+def fit(X: object, Y: Floats, n_jobs: int | None = None, **how: Any) -> tuple[LabelForest, Floats]:
+    """Return a forest and its out-of-bag means."""
+    forest = LabelForest(n_jobs, **how)
+    out_of_bag = forest.fit(X, Y.astype(np.float32), np.ones(len(Y)), 0)
+    return forest, means(forest, out_of_bag)
+
+
+def means(forest: LabelForest, logits: Any) -> Floats:
+    """Return means over leaves from logits, which have a share of the frequencies."""
+    return np.asarray((expit(logits) - 0.02 * forest.frequency) / 0.98)
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +45,7 @@ def fewer_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_predictions_are_means_over_the_rows_of_the_leaves() -> None:
     X, Y = data()
-    forest, out_of_bag = fit(X, Y)
+    forest, _ = fit(X, Y)
     leaves = forest._leaves(X)  # (n, trees)
     seeds = np.random.default_rng(0).integers(np.iinfo(np.int32).max, size=30)
     drawn = np.stack([module._bootstrap(len(X), int(seed)) for seed in seeds], axis=1)
@@ -50,7 +55,7 @@ def test_predictions_are_means_over_the_rows_of_the_leaves() -> None:
             inside = leaves[:, t] == leaf
             assert np.count_nonzero(drawn[inside, t]) >= 2
             each[t, inside] = np.average(Y[inside], axis=0, weights=drawn[inside, t])
-    np.testing.assert_allclose(forest.predict(X), each.mean(axis=0), atol=1e-5)
+    np.testing.assert_allclose(means(forest, forest.predict(X)), each.mean(axis=0), atol=1e-5)
     unseen = (drawn.T == 0.0)[:, :, None]
     expected = (each * unseen).sum(axis=0) / unseen.sum(axis=0)
     np.testing.assert_allclose(out_of_bag, expected, atol=1e-5)
@@ -128,24 +133,42 @@ def test_number_of_jobs_does_not_matter() -> None:
     np.testing.assert_array_equal(one.predict(X), two.predict(X))
 
 
-def test_unknown_targets_are_left_out() -> None:
+def test_unknown_labels_are_left_out() -> None:
     X, Y = data()
-    known = np.ones(Y.shape)
-    known[::3, 0] = 0.0
-    forest = LabelForest()
-    forest.fit(
-        X, Y, sparse.csr_array(Y * known), sparse.csr_array(known), np.ones(len(Y)), 0, None
-    )
-    p = forest.predict(X)
-    changed = Y.copy()
-    changed[::3, 0] = 1.0 - changed[::3, 0]
-    again = LabelForest()
-    again.fit(
-        X, Y, sparse.csr_array(changed * known), sparse.csr_array(known), np.ones(len(Y)), 0, None
-    )
-    np.testing.assert_array_equal(p, again.predict(X))
-    assert (p >= 0.0).all()
-    assert (p <= 1.0 + 1e-6).all()
+    Y[::3, 0] = np.nan
+    forest, _ = fit(X, Y)
+    leaves = forest._leaves(X)
+    p = means(forest, forest.predict(X))
+    assert np.isfinite(p).all()
+    assert (p > -1e-6).all()
+    assert (p < 1.0 + 1e-6).all()
+    W = np.stack([forest.members[leaves[:, t]].toarray() for t in range(30)]).sum(axis=0)  # (n, n)
+    known = ~np.isnan(Y[:, 0])
+    expected = W[:, known] @ Y[known, 0] / W[:, known].sum(axis=1)
+    np.testing.assert_allclose(p[:, 0], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(("answer", "trees"), [(True, 50), (False, 80)])
+def test_few_trees_if_they_are_enough(
+    answer: bool, trees: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_TREES", 80)
+    X, Y = data()
+    seen, shares = [], []
+
+    def enough(half: Any, whole: Any) -> bool:
+        seen.append((half, whole))
+        return answer
+
+    forest, out_of_bag = fit(X, Y, enough=enough, tick=shares.append)
+    assert len(forest.root) == trees
+    assert shares == sorted(shares)
+    ((half, whole),) = seen
+    if answer:
+        np.testing.assert_array_equal(means(forest, whole), out_of_bag)
+    monkeypatch.setattr(module, "_TREES", 25)
+    monkeypatch.setattr(module, "_FEW", 100)
+    np.testing.assert_array_equal(half, LabelForest().fit(X, Y.astype("f4"), np.ones(len(Y)), 0))
 
 
 def test_wide_sparse_features_use_the_most_frequent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -199,7 +222,7 @@ def test_errors_of_few_trees_are_those_of_many() -> None:
     Y = (rng.random((50, 3)) < 0.5).astype(np.float32)
     many = rng.random(Y.shape)  # what the means of more and more trees tend to
     forest = LabelForest()
-    forest.targets, forest.observed = sparse.csr_array(Y), None
+    forest.labels, forest.observed = sparse.csr_array(Y), None
     few = (many + rng.normal(0.0, 0.3, size=(2, 2000, *Y.shape))).astype(np.float32)
     errors = [forest._squared_errors(one, other) for one, other in zip(*few, strict=True)]
     np.testing.assert_allclose(np.mean(errors, axis=0), ((Y - many) ** 2).sum(axis=1), atol=0.05)

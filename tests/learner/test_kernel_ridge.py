@@ -19,6 +19,11 @@ from fgfm.learner._kernel_ridge import KernelRidge
 Floats = npt.NDArray[np.float64]
 
 
+@pytest.fixture(autouse=True)
+def values_as_logits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SCALE", 1.0)
+
+
 def data(n: int = 40, p: int = 5, T: int = 3, seed: int = 0) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
@@ -116,8 +121,7 @@ def test_landmarks_approximate_the_kernel(monkeypatch: pytest.MonkeyPatch) -> No
     exact = KernelRidge(StandardFeatures(), "laplacian")
     exact.fit(X, Y, np.ones(300), seed=0)
     monkeypatch.setattr(module, "_EXACT", 200)
-    monkeypatch.setattr(module, "_LANDMARKS", 250)
-    landmarks = KernelRidge(StandardFeatures(), "laplacian")
+    landmarks = KernelRidge(StandardFeatures(), "laplacian", landmarks=250)
     held_out = landmarks.fit(X, Y, np.ones(300), seed=0)
     assert landmarks.points is not None
     assert len(landmarks.points) == 250
@@ -174,12 +178,12 @@ def test_missing_features_become_the_mean() -> None:
 def test_features_of_many_rows_are_kept_once_in_single_precision(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "_LANDMARKS", 500)
     monkeypatch.setattr(module, "_PRODUCTS", 2.5e8)  # blocks of 1000 rows
     X, Y = data(n=20_000)
     tracemalloc.start()
     try:
-        KernelRidge(StandardFeatures(), "laplacian").fit(X, Y, np.ones(len(X)), seed=0)
+        model = KernelRidge(StandardFeatures(), "laplacian", landmarks=500)
+        model.fit(X, Y, np.ones(len(X)), seed=0)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -74,7 +74,7 @@ P, Y = np.array([[0.2, 0.7], [0.4, 0.1]]), np.array([[0, 1], [1, 0]])
         ),
         ((P, Y[:, :1]), {}, ValueError, "labels has shape (2, 1) and proba has (2, 2): they"),
         ((P, 2 * Y), {}, ValueError, "labels[0, 1] is 2: labels must be 0 or 1"),
-        ((P + 1.0, Y), {}, ValueError, "proba[0, 0] is 1.2: probabilities must lie in [0, 1]"),
+        ((P + np.inf, Y), {}, ValueError, "proba[0, 0] is inf: probabilities and scores must be"),
         ((P[:0], Y[:0]), {}, ValueError, "proba has no rows: a threshold needs at least one"),
         ((P, Y), {"average": "binary"}, ValueError, "average is 'binary' and labels is not flat"),
         ((P, Y), {"average": None}, ValueError, "average is None: it must be one of 'samples'"),

@@ -20,10 +20,10 @@ void bind_transpose(StridedArray<const T> from, StridedArray<T> to) {
 
 void bind_arrays(nb::module_& module) {
     const nb::call_guard<nb::gil_scoped_release> without_gil;
-    module.def("transpose", &bind_transpose<double>, without_gil, "from"_a.noconvert(),
-    "to"_a.noconvert());
-    module.def("transpose", &bind_transpose<float>, without_gil, "from"_a.noconvert(),
-    "to"_a.noconvert());
+    const auto from = "from"_a.noconvert(), to = "to"_a.noconvert();
+    module.def("transpose", &bind_transpose<double>, without_gil, from, to);
+    module.def("transpose", &bind_transpose<float>, without_gil, from, to);
+    module.def("transpose", &bind_transpose<std::int8_t>, without_gil, from, to);
     module.def(
         "bet",
         [](Array<const double, 2> values, Array<const double, 2> reference, double mean,

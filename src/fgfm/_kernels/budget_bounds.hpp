@@ -19,14 +19,12 @@
 
 #include "budgets.hpp"
 #include "power_sums.hpp"
-#include "transpose.hpp"
 
 namespace fgfm {
 
 constexpr Index BOUND_POINTS = 24;        // sizes of a column, at most
 constexpr Index MOST_THRESHOLDS = 40;     // tried for a size, at most
-constexpr Index STRIP = 4;                // dense columns that are copied at once
-constexpr double BOUND_TOLERANCE = 2e-4;  // of a column, relative to its weight
+constexpr double BOUND_TOLERANCE = 3e-4;  // of a column, relative to its weight
 
 // A size k with the coefficients of Delta, a threshold t and the sum of what exceeds it.
 struct BoundPoint {
@@ -40,6 +38,7 @@ struct ColumnWork {
     Nodes nodes;
     Scratch<double> product, total, factor;
     std::vector<double> chosen, mu;
+    double price = 0.0;  // sum of mu
     std::vector<BoundPoint> points;
 
     explicit ColumnWork(const Rules& rules)
@@ -54,19 +53,19 @@ public:
     // Thresholds are at least `floor`, the gain of entries that are not stored.
     ColumnBound(std::span<const T> p, const double* mu, double floor, double beta2,
                 const BudgetColumn& column, ColumnWork& work)
-        : p_(p), mu_(mu), floor_(floor), n_(static_cast<double>(p.size())),
+        : p_(p), mu_(mu), column_(column), floor_(floor), n_(static_cast<double>(p.size())),
           top_(std::max(largest(p), std::numeric_limits<double>::min())),
           shift_(beta2 * (1.0 + column.mean)),
           reach_(beta2 * (2.0 + std::min(n_, 1.0 + largest_cardinality(column.mean)))),
           tolerance_((n_ > 256.0 ? 1.0 : 0.05) * BOUND_TOLERANCE * column.weight * column.present),
           work_(work) {}
 
-    // Return a bound of the largest f(k), which is at least `known`, that of the decision, of size
-    // `count`. `t` is its threshold, as far as known.
-    double largest_value(double known, double count, double t) {
+    // Return a bound of the largest f(k), which is at least `known`, that of the decision. `t` is its
+    // threshold, as far as known.
+    double largest_value(double known, double t) {
         if (n_ == 0.0) return known;
         std::vector<BoundPoint>& points = work_.points;
-        const double size = std::clamp(count, 1.0, n_);
+        const double size = std::clamp(column_.count, 1.0, n_);
         points = {point(size, t, known)};
         if (size > 1.0) points.insert(points.begin(), point(1.0, follow(points.front(), 1.0), known));
         if (size < n_) points.push_back(point(n_, 0.0, known));
@@ -98,6 +97,7 @@ public:
 private:
     std::span<const T> p_;
     const double* mu_;
+    const BudgetColumn& column_;
     double floor_, n_, top_, shift_, reach_, tolerance_;
     ColumnWork& work_;
 
@@ -108,38 +108,31 @@ private:
 
     // A size with a threshold close to the best one, tried from `t` on.
     //
-    // k t + excess is convex in t, and its slope k minus the number N of entries above t: the tangents
-    // on both sides of the minimum give the next t, and a bound of the minimum. As long as one side
-    // is missing, N is taken to fall like 1 / t.
+    // k t + excess is convex in t, with slope k minus the number N of entries above t. In the first
+    // trials N is taken to fall like 1 / t. Then the tangents on both sides of the minimum, at first
+    // those of all entries and of none, meet at the next t, and below the minimum.
     BoundPoint point(double k, double t, double known) const {
-        struct Tangent {
-            double t, value, slope;
-        } low{-INFINITE, 0.0, 0.0}, high{INFINITE, 0.0, 0.0};
         BoundPoint result = coefficients(k);
-        double best = INFINITE, width = 0.1 * std::abs(t) + 1e-3 * std::abs(known) / n_;
+        struct Line {
+            double start, slope;  // at t = 0
+        } low{result.a * column_.mean + result.b * column_.squares - work_.price, k - n_}, high{0.0, k};
+        double best = INFINITE;
         for (Index trial = 0; trial < MOST_THRESHOLDS; ++trial) {
             t = std::max(t, floor_);
             const auto [excess, number] = over(result, t);
-            const double value = k * t + excess, slope = k - number;
-            if (value < best) {
-                best = value;
+            const double slope = k - number;
+            if (k * t + excess < best) {
+                best = k * t + excess;
                 result.t = t;
                 result.excess = excess;
             }
-            (slope < 0.0 ? low : high) = {t, value, slope};
+            (slope < 0.0 ? low : high) = {excess + number * t, slope};
             if (best <= 0.9 * known || slope == 0.0 || (slope > 0.0 && t == floor_)) break;
-            if (low.t != -INFINITE && high.t != INFINITE) {
-                t = (high.value - low.value + low.slope * low.t - high.slope * high.t) /
-                    (low.slope - high.slope);
-                const double least = low.value + low.slope * (t - low.t);
-                if (best - least <= 0.3 * tolerance_ || !(low.t < t && t < high.t)) break;
-            } else if (t > 0.0 && number > 0.0) {
-                if (slope * slope * t <= 0.6 * tolerance_ * number) break;
-                t *= std::clamp(1.0 - slope / number, 0.5, 2.0);
-            } else {
-                t += slope < 0.0 ? width : -width;
-                width *= 4.0;
-            }
+            const double meet = (low.start - high.start) / (high.slope - low.slope);
+            if (best - (low.start + low.slope * meet) <= 0.3 * tolerance_) break;
+            const bool guess = trial < 3 && t > 0.0 && number > 0.0;
+            if (guess && slope * slope * t <= 0.6 * tolerance_ * number) break;
+            t = guess ? t * std::clamp(number / k, 0.5, 2.0) : meet;
         }
         return result;
     }
@@ -192,23 +185,21 @@ private:
     }
 };
 
-// Evaluate a column: return its expected F, and a bound of the weighted value less multipliers of any
-// choice.
+// Evaluate a column: return its expected F times its weight, and a bound of that less multipliers of
+// any choice.
 //
-// `p` and `mu` are its entries, `marks` those that are chosen, and `column.count` is
-// the number of these entries and of chosen ones of probability 0.
+// `p` and `mu` are its entries, `marks` those that are chosen.
 template <class T>
 std::pair<double, double> evaluate_column(std::span<const T> p, const double* mu, double floor,
                                           const std::int8_t* marks, const BudgetColumn& column,
-                                          const Objective& objective, const Rules& rules,
-                                          ColumnWork& work) {
-    const double beta2 = objective.beta2, n = static_cast<double>(p.size());
+                                          const BudgetTask& task, ColumnWork& work) {
+    const double beta2 = task.objective.beta2, n = static_cast<double>(p.size());
     const double s_max = std::min(n, 1.0 + largest_cardinality(column.mean));
     const double s_min = std::max(1.0, column.mean - std::sqrt(2.0 * TAIL * column.mean));
     Nodes& nodes = work.nodes;
-    nodes.load(rules, beta2, beta2 * s_min + 1.0,
-               beta2 * std::max(1.0, s_max) + std::max(n, column.count) + 1.0);
+    nodes.load(task.rules, beta2, beta2 * s_min + 1.0, beta2 * std::max(1.0, s_max) + n + 1.0);
     work.chosen.clear();
+    work.chosen.reserve(static_cast<std::size_t>(column.count));
     double cost = 0.0;
     for (std::size_t i = 0; i < p.size(); ++i) {
         if (!marks[i]) continue;
@@ -224,61 +215,41 @@ std::pair<double, double> evaluate_column(std::span<const T> p, const double* mu
                          work.product[r];
         value += work.factor[r] * std::exp(column.count * nodes.log_z[r]) * work.total[r];
     }
-    double expected = objective.zero_division * column.none;
-    if (objective.nonempty) {
-        expected = column.present > 0.0 ? 0.0 : std::numeric_limits<double>::quiet_NaN();
-    }
-    if (column.count == 0.0) {
-        value = column.empty;
-    } else if (column.weight > 0.0) {
-        expected = value / column.weight / column.present;
-    } else if (!objective.nonempty) {
-        expected = 0.0;  // no weight: no row can have the label
-    }
-    return {expected, ColumnBound<T>(p, mu, floor, beta2, column, work)
-                          .largest_value(std::max(column.empty, value - cost), column.count,
-                                         approximate_gains(beta2, column).first.loss)};
+    if (column.count == 0.0) value = column.empty;
+    // About what a further row costs
+    const double loss = value / (1.0 + beta2 * (1.0 + column.mean) + column.count);
+    return {value, ColumnBound<T>(p, mu, floor, beta2, column, work)
+                       .largest_value(std::max(column.empty, value - cost), loss)};
 }
 
-// Evaluate the columns of a dense matrix from `first` on, and of CSC, whose entries are in the rows
-// `places`; the arrays of results have a number for each column.
+// Evaluate columns whose entries are stored one after the other, with their rows `places`, or without
+// if every column has all rows.
 template <class T>
-void evaluate_dense(Matrix<const T> p, const std::int8_t* chosen, const double* mu, Index first,
-                    const Columns& columns, const Objective& objective, const Rules& rules,
-                    std::span<double> expected, double* bound) {
-    ColumnWork work(rules);
-    Scratch<T> strip(STRIP * p.rows);
-    Scratch<std::int8_t> marks(STRIP * p.rows);
-    for (Index c = 0; c < length(expected); ++c) {
-        if (c % STRIP == 0) {
-            const Index count = std::min(STRIP, length(expected) - c), step = p.rows;
-            transpose(Strided<const T>{p.data + first + c, p.rows, count, p.cols, 1},
-                      Strided<T>{strip.data(), count, p.rows, step, 1});
-            transpose(Strided<const std::int8_t>{chosen + first + c, p.rows, count, p.cols, 1},
-                      Strided<std::int8_t>{marks.data(), count, p.rows, step, 1});
-        }
-        const Index at = c % STRIP * p.rows;
-        std::tie(expected[c], bound[c]) = evaluate_column(
-            std::span<const T>(strip.data() + at, static_cast<std::size_t>(p.rows)), mu, -INFINITE,
-            marks.data() + at, columns[first + c], objective, rules, work);
-    }
-}
-
-template <class T>
-void evaluate_csc(const T* p, const std::int32_t* places, std::span<const Index> indptr,
-                  const std::int8_t* chosen, std::span<const double> mu, Index first,
-                  const Columns& columns, const Objective& objective, const Rules& rules,
-                  std::span<double> expected, double* bound) {
-    ColumnWork work(rules);
-    double floor = 0.0;
-    for (const double x : mu) floor = std::max(floor, -x);
-    for (Index c = 0; c < length(expected); ++c) {
+void evaluate_columns(const T* p, const std::int32_t* places, std::span<const Index> indptr,
+                      const std::int8_t* chosen, std::span<const double> mu,
+                      const Columns& columns, const BudgetTask& task, std::span<double> value,
+                      double* bound) {
+    ColumnWork work(task.rules);
+    Lanes price = {}, least = {};
+    for_lanes(mu, 0.0, [&](Lanes x) {
+        price += x;
+        least = x < least ? x : least;
+    });
+    work.price = add_lanes(price);
+    const double floor =
+        places ? -std::min(std::min(least[0], least[1]), std::min(least[2], least[3])) : -INFINITE;
+    for (Index c = 0; c < length(value); ++c) {
         const Index start = indptr[c], size = indptr[c + 1] - start;
-        work.mu.resize(size);
-        for (Index j = 0; j < size; ++j) work.mu[j] = mu[places[start + j]];
-        std::tie(expected[c], bound[c]) = evaluate_column(
-            std::span<const T>(p + start, static_cast<std::size_t>(size)), work.mu.data(), floor,
-            chosen + start, columns[first + c], objective, rules, work);
+        const double* own = mu.data();
+        if (places) {
+            work.mu.resize(size);
+            work.price = 0.0;
+            for (Index j = 0; j < size; ++j) work.price += work.mu[j] = mu[places[start + j]];
+            own = work.mu.data();
+        }
+        std::tie(value[c], bound[c]) =
+            evaluate_column(std::span<const T>(p + start, static_cast<std::size_t>(size)), own, floor,
+                            chosen + start, columns[c], task, work);
     }
 }
 

@@ -15,9 +15,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
-#include <numeric>
-#include <set>
 #include <span>
 #include <utility>
 #include <vector>
@@ -27,13 +26,14 @@
 
 namespace fgfm {
 
-constexpr Index FEW_ENTRIES = 1 << 17;   // problems that are improved by exact expectations
-constexpr Index SAMPLED_ROWS = 1 << 14;  // of those that a long problem is started from
-constexpr Index MOST_PASSES = 100;       // over the rows
-constexpr double NEVER_EMPTY = 45.0;     // expected labels of a column: exp(-45) = 3e-20
+constexpr Index FEW_ENTRIES = 1 << 17;  // problems that are improved by exact expectations
+constexpr Index MANY_ROWS = 1 << 14;    // end where the gains of a pass are small
+constexpr Index MOST_PASSES = 100;      // over the rows
+constexpr double NEVER_EMPTY = 45.0;    // expected labels of a column: exp(-45) = 3e-20
 constexpr double INFINITE = std::numeric_limits<double>::infinity();
 
-// The entries of n rows and m columns: dense in C order, or CSR, if there are labels.
+// The entries of n rows and m columns, row by row: the labels of all entries, or none if every row
+// has all columns.
 template <class T>
 struct BudgetRows {
     const T* data;
@@ -41,23 +41,17 @@ struct BudgetRows {
     const Index* indptr;
     Index n, m;
 
-    Index start(Index i) const { return label ? indptr[i] : i * m; }
-    Index size(Index i) const { return label ? indptr[i + 1] - indptr[i] : m; }
+    Index size(Index i) const { return indptr[i + 1] - indptr[i]; }
     Index column(Index at, Index j) const { return label ? label[at] : j; }
-    Index stored() const { return label ? indptr[n] : n * m; }
 
     // Call body(position, column, p) for the entries of a row.
     template <class Body>
     void for_row(Index i, Body body) const {
-        const Index first = start(i), count = size(i);
+        const Index first = indptr[i], count = size(i);
         for (Index j = 0; j < count; ++j) {
             body(first + j, column(first + j, j), static_cast<double>(data[first + j]));
         }
     }
-};
-
-struct RowLimits {
-    Index least, most;
 };
 
 // What a column is, and what is chosen of it.
@@ -70,53 +64,31 @@ struct BudgetColumn {
 
     void choose(double p, double number = 1.0) {
         count += number;
-        const bool any = count > 0.0;
-        mass = any ? std::max(0.0, mass + number * p) : 0.0;
-        mass2 = any ? std::max(0.0, mass2 + number * p * p) : 0.0;
+        mass = count > 0.0 ? std::max(0.0, mass + number * p) : 0.0;
+        mass2 = count > 0.0 ? std::max(0.0, mass2 + number * p * p) : 0.0;
     }
 };
 
 using Columns = std::vector<BudgetColumn>;
 
-// A gain p (a + p b) - loss of one column.
-struct Gain {
-    double a, b, loss;
+// What is maximised.
+struct BudgetTask {
+    Objective objective;
+    const Rules& rules;
+    Index least, most;  // labels of a row
+    bool weighted;      // columns by their expected number of rows, instead of equally
+    double tolerance;   // of the sum of a row, which is 1; or infinite
 };
 
-// Gains by two terms of the expectation: of adding a row, and of a chosen row, compared to removing it.
-inline std::pair<Gain, Gain> approximate_gains(double beta2, const BudgetColumn& column) {
-    const double scale = column.weight * (1.0 + beta2);
-    const double q = beta2 * beta2 * (column.mean - column.squares);
-    const double k = column.count, x = beta2 * (1.0 + column.mean) + k;
-    const double here = 1.0 / (k > 0.0 ? x : x + 1.0), next = 1.0 / (x + 1.0);
-    const double last = k > 1.0 ? 1.0 / (x - 1.0) : here;
-    // What the chosen rows lose from x = 1 / s to x + 1 = 1 / t
-    const auto lost = [&](double s, double t) {
-        const double first = 1.0 + q * (s * s + s * t + t * t);
-        const double second = beta2 * (s + t) * (1.0 + q * (s * s + t * t));
-        return scale * s * t * (column.mass * first + column.mass2 * second);
-    };
-    const auto gain = [&](double r, double loss) {
-        const double a = scale * r * (1.0 + q * r * r);
-        return Gain{a, beta2 * a * r, loss};
-    };
-    return {gain(next, k > 0.0 ? lost(here, next) : column.empty),
-            gain(last, k > 1.0 ? lost(last, here) : column.empty)};
-}
-
-// Such gains of all columns.
+// A gain p (a + p b) - loss of each column, and infinite losses behind the last one.
 struct GainTable {
     std::vector<double> a, b, loss;
 
-    explicit GainTable(std::size_t m) : a(m), b(m), loss(m) {}
+    explicit GainTable(std::size_t m) : a(m + LANES), b(m + LANES), loss(m + LANES, INFINITE) {}
     double operator()(Index c, double p) const { return p * (a[c] + p * b[c]) - loss[c]; }
-    void set(Index c, const Gain& gain) {
-        a[c] = gain.a;
-        b[c] = gain.b;
-        loss[c] = gain.loss;
-    }
 };
 
+// Gains by two terms of the expectation: of adding a row, and of a chosen row, compared to removing it.
 struct ApproximateGains {
     double beta2;
     Columns& columns;
@@ -126,15 +98,32 @@ struct ApproximateGains {
         : beta2(beta2), columns(columns), add(columns.size()), stay(columns.size()) {
         for (std::size_t c = 0; c < columns.size(); ++c) refresh(c);
     }
-    double gain(Index c, double p, bool chosen) const { return chosen ? stay(c, p) : add(c, p); }
     void change(Index c, double p, double number) {
         columns[c].choose(p, number);
         refresh(c);
     }
+
+private:
     void refresh(Index c) {
-        const auto [added, stays] = approximate_gains(beta2, columns[c]);
-        add.set(c, added);
-        stay.set(c, stays);
+        const BudgetColumn& column = columns[c];
+        const double scale = column.weight * (1.0 + beta2);
+        const double q = beta2 * beta2 * (column.mean - column.squares);
+        const double k = column.count, x = beta2 * (1.0 + column.mean) + k;
+        const double here = 1.0 / (k > 0.0 ? x : x + 1.0), next = 1.0 / (x + 1.0);
+        const double last = k > 1.0 ? 1.0 / (x - 1.0) : here;
+        // What the chosen rows lose from x = 1 / s to x + 1 = 1 / t
+        const auto lost = [&](double s, double t) {
+            const double first = 1.0 + q * (s * s + s * t + t * t);
+            const double second = beta2 * (s + t) * (1.0 + q * (s * s + t * t));
+            return scale * s * t * (column.mass * first + column.mass2 * second);
+        };
+        const auto set = [&](GainTable& gains, double r, double loss) {
+            gains.a[c] = scale * r * (1.0 + q * r * r);
+            gains.b[c] = beta2 * r * gains.a[c];
+            gains.loss[c] = loss;
+        };
+        set(add, next, k > 0.0 ? lost(here, next) : column.empty);
+        set(stay, last, k > 1.0 ? lost(last, here) : column.empty);
     }
 };
 
@@ -147,12 +136,13 @@ struct ExactGains {
     std::vector<double> add_loss, stay_loss;
 
     template <class T>
-    ExactGains(const BudgetRows<T>& rows, double beta2, const Rules& rules, Columns& columns,
+    ExactGains(const BudgetRows<T>& rows, const BudgetTask& task, Columns& columns,
                const std::int8_t* chosen)
-        : columns(columns), nodes(rules), factor(columns.size() * padded(rules.longest), 1.0),
-          total(factor.size()), power(factor.size()), add_loss(columns.size()),
-          stay_loss(columns.size()) {
-        nodes.load(rules, beta2, beta2 + 1.0, beta2 * rows.n + rows.n + 1.0);
+        : columns(columns), nodes(task.rules),
+          factor(columns.size() * padded(task.rules.longest), 1.0), total(factor.size()),
+          power(factor.size()), add_loss(columns.size()), stay_loss(columns.size()) {
+        const double beta2 = task.objective.beta2;
+        nodes.load(task.rules, beta2, beta2 + 1.0, beta2 * rows.n + rows.n + 1.0);
         const Index R = nodes.count;
         for (Index i = 0; i < rows.n; ++i) {
             rows.for_row(i, [&](Index at, Index c, double p) {
@@ -205,33 +195,30 @@ private:
     }
 };
 
-// Sum the columns; return false if a value is outside [0, 1], or if the sum of a row is farther from 1
-// than a tolerance.
+// Sum and weigh the columns; return false if a value is outside [0, 1], or the sum of a row is farther
+// from 1 than the tolerance. Under `nonempty` a column that cannot have a row has no weight.
 template <class T>
-bool add_columns(const BudgetRows<T>& rows, double tolerance, Columns& columns) {
-    bool some_empty = false, valid = true;
+bool add_columns(const BudgetRows<T>& rows, const BudgetTask& task, Columns& columns) {
+    bool valid = true, some_empty = false;
     std::vector<double> mean(columns.size()), squares(columns.size());
     for (Index i = 0; i < rows.n; ++i) {
-        double total = 0.0, least = 0.0, most = 0.0;
+        double sum = 0.0, least = 0.0, most = 0.0;
         rows.for_row(i, [&](Index, Index c, double p) {
             mean[c] += p;
             squares[c] += p * p;
-            total += p;
+            sum += p;
             least = p >= least ? least : -1.0;  // NaN too
             most = p > most ? p : most;
         });
         valid &= least == 0.0 && most <= 1.0 &&
-                 (tolerance == INFINITE || std::abs(total - 1.0) <= tolerance);
+                 (task.tolerance == INFINITE || std::abs(sum - 1.0) <= task.tolerance);
     }
+    double total = 0.0;
     for (std::size_t c = 0; c < columns.size(); ++c) {
-        columns[c].mean = mean[c];
-        columns[c].squares = squares[c];
-    }
-    for (BudgetColumn& column : columns) {
-        const bool may_be_empty = column.mean < NEVER_EMPTY;
-        column.none = may_be_empty ? 1.0 : 0.0;
-        column.present = may_be_empty ? 0.0 : 1.0;
+        const bool may_be_empty = mean[c] < NEVER_EMPTY;
+        columns[c] = {mean[c], squares[c], may_be_empty ? 1.0 : 0.0, may_be_empty ? 0.0 : 1.0};
         some_empty |= may_be_empty;
+        total += task.weighted ? mean[c] : 1.0;
     }
     for (Index i = 0; valid && some_empty && i < rows.n; ++i) {
         rows.for_row(i, [&](Index, Index c, double p) {
@@ -239,253 +226,135 @@ bool add_columns(const BudgetRows<T>& rows, double tolerance, Columns& columns) 
             columns[c].none *= 1.0 - p;
         });
     }
-    return valid;
-}
-
-// Weigh the columns, whose sums are known.
-//
-// `weighted`: by the expected number of rows, instead of equally. Under `nonempty` a column that
-// cannot have a row has no weight.
-inline void weigh_columns(const Objective& objective, bool weighted, Columns& columns) {
-    double total = 0.0;
-    for (const BudgetColumn& column : columns) total += weighted ? column.mean : 1.0;
     for (BudgetColumn& column : columns) {
-        column.weight = total > 0.0 ? (weighted ? column.mean : 1.0) / total : 0.0;
-        column.empty = column.weight * objective.zero_division * column.none;
-        if (objective.nonempty) {
+        column.weight = total > 0.0 ? (task.weighted ? column.mean : 1.0) / total : 0.0;
+        if (task.objective.nonempty) {
             column.weight = column.present > 0.0 ? column.weight / column.present : 0.0;
-            column.empty = 0.0;
         } else {
+            column.empty = column.weight * task.objective.zero_division * column.none;
             column.present = 1.0;
         }
     }
+    return valid;
 }
 
-// Positions of a row in descending order of gain, then of position.
-struct Ranking {
-    std::vector<double> gain;
-    std::vector<Index> order;
+// The gains of a row, and which entries they select.
+struct Selection {
+    std::vector<double> gain, sorted;
+    std::vector<std::int8_t> mark;
 
-    explicit Ranking(Index m) : gain(m), order(m + 2) {}
+    explicit Selection(Index m) : gain(m + LANES), sorted(m), mark(m) {}
 
-    // Order the first `count` of `size` positions.
-    void rank(Index size, Index count) {
-        if (count <= 2) {  // without branches
-            double first = -INFINITE, second = -INFINITE;
-            Index best = 0, next = 0;
-            for (Index j = 0; j < size; ++j) {
-                const double x = gain[j];
-                const bool leads = x > first, follows = x > second;
-                next = leads ? best : follows ? j : next;
-                second = leads ? first : follows ? x : second;
-                best = leads ? j : best;
-                first = leads ? x : first;
-            }
-            order[0] = best;
-            order[1] = next;
-            return;
-        }
-        std::iota(order.begin(), order.begin() + size, Index{0});
-        std::partial_sort(order.begin(), order.begin() + count, order.begin() + size,
-                          [this](Index i, Index j) {
-                              return gain[i] > gain[j] || (gain[i] == gain[j] && i < j);
-                          });
-    }
-    // Order the best positions; return how many are to be chosen.
-    Index select(Index size, const RowLimits& limits) {
-        Index count = std::min(limits.most, size);
-        rank(size, count);
-        while (count > limits.least && !(gain[order[count - 1]] > 0.0)) --count;
-        return count;
-    }
     // The k-th largest gain.
-    double at(Index k, Index size) const {
-        return k == 0 ? INFINITE : k <= size ? gain[order[k - 1]] : -INFINITE;
+    double largest(Index k, Index size) {
+        if (k == 0 || k > size) return k == 0 ? INFINITE : -INFINITE;
+        Lanes first = Lanes{} - INFINITE, second = first;  // of each lane
+        for (Index j = 0; j < size && k <= 2; j += LANES) {
+            const Lanes x = load(&gain[j]), lower = x < first ? x : first;
+            first = x < first ? first : x;
+            second = lower > second ? lower : second;
+        }
+        const double top = std::max(std::max(first[0], first[1]), std::max(first[2], first[3]));
+        if (k == 1) return top;
+        if (k > 2) {
+            std::copy_n(gain.begin(), size, sorted.begin());
+            std::nth_element(sorted.begin(), sorted.begin() + k - 1, sorted.begin() + size,
+                             std::greater<>());
+            return sorted[k - 1];
+        }
+        const auto best = first == top;  // if in several lanes, the second is equal
+        if (best[0] + best[1] + best[2] + best[3] < -1) return top;
+        first = best ? second : first;
+        return std::max(std::max(first[0], first[1]), std::max(first[2], first[3]));
     }
-};
 
-// Of a row: the least gain of a chosen entry, the largest of another one, and how many are chosen.
-struct RowGains {
-    double low = INFINITE, high = -INFINITE;
-    Index count = 0;
-
-    void add(double gain, bool chosen) {
-        if (chosen) {
-            low = std::min(low, gain);
-            ++count;
-        } else {
-            high = std::max(high, gain);
+    // Mark the entries that gain; if they are too few or too many, the largest gains, of equal ones
+    // the first.
+    void select(Index size, const BudgetTask& task) {
+        const Index least = std::min(task.least, size), most = std::min(task.most, size);
+        Index count = 0;
+        if (least < most) {
+            for (Index j = 0; j < size; ++j) count += mark[j] = gain[j] > 0.0;
+            if (least <= count && count <= most) return;
+        }
+        const Index wanted = std::clamp(count, least, most);
+        const double t = largest(wanted, size);
+        count = 0;
+        for (Index j = 0; j < size; ++j) count += mark[j] = gain[j] >= t;
+        for (Index j = size; count > wanted;) {
+            if (gain[--j] != t) continue;
+            mark[j] = 0;
+            --count;
         }
     }
 };
 
-template <class Model, class T>
-RowGains fill_gains(const BudgetRows<T>& rows, Index i, const Model& model,
-                    const std::int8_t* chosen, double* gain) {
-    RowGains result;
-    rows.for_row(i, [&](Index at, Index c, double p) {
-        *gain = model.gain(c, p, chosen[at]);
-        result.add(*gain++, chosen[at]);
-    });
-    return result;
-}
-
-// The gains of adding each entry of a row.
+// Fill in the gains of the entries of a row, of chosen ones by `stay`, and -infinity behind the last.
 template <class T>
-void fill_gains(const BudgetRows<T>& rows, Index i, const GainTable& add, double* gain) {
-    if (rows.label || rows.m < LANES) {
-        rows.for_row(i, [&](Index, Index c, double p) { *gain++ = add(c, p); });
+void fill_gains(const BudgetRows<T>& rows, Index i, const GainTable& add, const GainTable& stay,
+                const std::int8_t* chosen, double* gain) {
+    const Index start = rows.indptr[i];
+    if (rows.label || start + padded(rows.m) > rows.indptr[rows.n]) {
+        rows.for_row(i, [&](Index at, Index c, double p) { *gain++ = (chosen[at] ? stay : add)(c, p); });
+        std::fill_n(gain, LANES, -INFINITE);
         return;
     }
-    const T* p = rows.data + i * rows.m;
-    for (Index next = 0; next < rows.m; next += LANES) {
-        const Index j = std::min(next, rows.m - LANES);  // the last ones, with some of those before
-        const Lanes x = load(p + j);
-        store(gain + j, x * (load(&add.a[j]) + x * load(&add.b[j])) - load(&add.loss[j]));
+    typedef std::int8_t Marks __attribute__((vector_size(LANES)));
+    for (Index j = 0; j < rows.m; j += LANES) {  // the last of them with entries of the next row
+        Marks marks;
+        std::memcpy(&marks, chosen + start + j, sizeof marks);
+        const auto in = __builtin_convertvector(marks, Lanes) > Lanes{};
+        const Lanes x = load(rows.data + start + j), a = in ? load(&stay.a[j]) : load(&add.a[j]);
+        const Lanes b = in ? load(&stay.b[j]) : load(&add.b[j]);
+        store(gain + j, x * (a + x * b) - (in ? load(&stay.loss[j]) : load(&add.loss[j])));
     }
 }
 
 template <class T>
-RowGains fill_gains(const BudgetRows<T>& rows, Index i, const ApproximateGains& model,
-                    const std::int8_t* chosen, double* gain) {
-    if (rows.label || rows.m < LANES) {
-        return fill_gains<ApproximateGains, T>(rows, i, model, chosen, gain);
-    }
-    const T* p = rows.data + i * rows.m;
-    const std::int8_t* mark = chosen + i * rows.m;
-    const GainTable &add = model.add, &stay = model.stay;
-    Lanes low = Lanes{} + INFINITE, high = -low;
-    for (Index next = 0; next < rows.m; next += LANES) {
-        const Index j = std::min(next, rows.m - LANES);
-        typedef std::int8_t Marks __attribute__((vector_size(LANES)));
-        Marks marks;
-        std::memcpy(&marks, mark + j, sizeof marks);
-        const auto in = __builtin_convertvector(marks, Lanes) > Lanes{};
-        const auto of = [&](const std::vector<double>& stays, const std::vector<double>& added) {
-            return in ? load(&stays[j]) : load(&added[j]);
-        };
-        const Lanes x = load(p + j);
-        const Lanes g = x * (of(stay.a, add.a) + x * of(stay.b, add.b)) - of(stay.loss, add.loss);
-        store(gain + j, g);
-        low = in & (g < low) ? g : low;
-        high = ~in & (g > high) ? g : high;
-    }
-    RowGains result;
-    for (Index l = 0; l < LANES; ++l) {
-        result.low = std::min(result.low, low[l]);
-        result.high = std::max(result.high, high[l]);
-    }
-    for (Index j = 0; j < rows.m; ++j) result.count += mark[j];
-    return result;
+void fill_gains(const BudgetRows<T>& rows, Index i, const ApproximateGains& model,
+                const std::int8_t* chosen, double* gain) {
+    fill_gains(rows, i, model.add, model.stay, chosen, gain);
+}
+
+template <class T>
+void fill_gains(const BudgetRows<T>& rows, Index i, const ExactGains& model,
+                const std::int8_t* chosen, double* gain) {
+    rows.for_row(i, [&](Index at, Index c, double p) { *gain++ = model.gain(c, p, chosen[at]); });
+    std::fill_n(gain, LANES, -INFINITE);
 }
 
 // Choose the labels of a row by their gains, which the model computes; return the improvement.
 template <class Model, class T>
-double improve_row(const BudgetRows<T>& rows, Index i, const RowLimits& limits, Model& model,
-                   Ranking& ranking, std::int8_t* chosen) {
-    const Index start = rows.start(i), size = rows.size(i), least = std::min(limits.least, size);
-    const auto [low, high, count] = fill_gains(rows, i, model, chosen, ranking.gain.data());
-    const bool none_enters = high <= low && (high <= 0.0 || count >= limits.most);
-    const bool none_leaves = low > 0.0 || count <= least;
-    const bool feasible = count >= least && count <= limits.most;
-    if (none_enters && none_leaves && feasible) return 0.0;
-    const Index wanted = ranking.select(size, {least, limits.most});
-    double before = 0.0, after = 0.0;
-    for (Index j = 0; j < size; ++j) before += chosen[start + j] ? ranking.gain[j] : 0.0;
-    for (Index k = 0; k < wanted; ++k) after += ranking.gain[ranking.order[k]];
+double improve_row(const BudgetRows<T>& rows, Index i, const BudgetTask& task, Model& model,
+                   Selection& own, std::int8_t* chosen) {
+    const Index start = rows.indptr[i], size = rows.size(i);
+    fill_gains(rows, i, model, chosen, own.gain.data());
+    own.select(size, task);
+    double improvement = 0.0, magnitude = 0.0;
+    for (Index j = 0; j < size; ++j) {
+        if (own.mark[j] == chosen[start + j]) continue;
+        improvement += own.mark[j] ? own.gain[j] : -own.gain[j];
+        magnitude += std::abs(own.gain[j]);
+    }
     // Equal gains, up to rounding, keep what is chosen.
-    const double improvement = after - before;
-    if (feasible && !(improvement > 1e-15 * (std::abs(after) + std::abs(before)))) return 0.0;
-    for (Index k = 0; k < wanted; ++k) chosen[start + ranking.order[k]] += 2;
-    rows.for_row(i, [&](Index at, Index c, double p) {  // 1: leaves, 2: enters, 3: stays
-        if (chosen[at] == 1) model.change(c, p, -1.0);
-        if (chosen[at] == 2) model.change(c, p, 1.0);
-        chosen[at] = chosen[at] > 1;
-    });
+    if (!(improvement > 1e-15 * magnitude)) return 0.0;
+    for (Index j = 0; j < size; ++j) {
+        if (own.mark[j] == chosen[start + j]) continue;
+        model.change(rows.column(start + j, j), rows.data[start + j], own.mark[j] ? 1.0 : -1.0);
+        chosen[start + j] = own.mark[j];
+    }
     return improvement;
 }
 
 // Improve all rows, pass after pass.
 template <class Model, class T>
-void ascend(const BudgetRows<T>& rows, const RowLimits& limits, Model&& model, double least_gain,
+void ascend(const BudgetRows<T>& rows, const BudgetTask& task, Model&& model, double least_gain,
             std::int8_t* chosen) {
-    Ranking ranking(rows.m);
-    for (Index pass = 0; pass < MOST_PASSES; ++pass) {
-        double gained = 0.0;
-        for (Index i = 0; i < rows.n; ++i) {
-            gained += improve_row(rows, i, limits, model, ranking, chosen);
-        }
-        if (!(std::abs(gained) > least_gain)) break;
-    }
-}
-
-// Decide from given gains of the columns, then ascend; `columns` have their sums and weights.
-//
-// Very many rows are decided by the gains that result from a sample of them.
-template <class T>
-void decide_rows(const BudgetRows<T>& rows, const RowLimits& limits, double beta2, GainTable gains,
-                 Columns& columns, std::int8_t* chosen) {
-    if (!rows.label && rows.n >= 4 * SAMPLED_ROWS) {
-        const Index step = rows.n / SAMPLED_ROWS;
-        std::vector<T> values;
-        for (Index i = 0; i < SAMPLED_ROWS; ++i) {
-            const T* row = rows.data + (step / 2 + i * step) * rows.m;
-            values.insert(values.end(), row, row + rows.m);
-        }
-        const BudgetRows<T> sample{values.data(), nullptr, nullptr, SAMPLED_ROWS, rows.m};
-        const double number = static_cast<double>(rows.n) / SAMPLED_ROWS;
-        Columns sums = columns;
-        for (BudgetColumn& column : sums) column.mean /= number, column.squares /= number;
-        decide_rows(sample, limits, beta2, std::move(gains), sums, chosen);
-        for (std::size_t c = 0; c < columns.size(); ++c) {
-            sums[c].mean = columns[c].mean;
-            sums[c].squares = columns[c].squares;
-            sums[c].count *= number;
-            sums[c].mass *= number;
-            sums[c].mass2 *= number;
-        }
-        gains = ApproximateGains(beta2, sums).add;
-    }
-    Ranking ranking(rows.m);
-    for (Index i = 0; i < rows.n; ++i) {
-        const Index start = rows.start(i), size = rows.size(i);
-        fill_gains(rows, i, gains, ranking.gain.data());
-        std::fill_n(chosen + start, size, std::int8_t{0});
-        const Index count = ranking.select(size, {std::min(limits.least, size), limits.most});
-        for (Index k = 0; k < count; ++k) {
-            const Index at = start + ranking.order[k];
-            columns[rows.column(at, ranking.order[k])].choose(rows.data[at]);
-            chosen[at] = 1;
-        }
-    }
-    const double least_gain = rows.n >= 4 * SAMPLED_ROWS ? 5e-5 : rows.n >= SAMPLED_ROWS ? 1e-6 : rows.stored() > FEW_ENTRIES ? 1e-8 : 0.0;
-    ascend(rows, limits, ApproximateGains(beta2, columns), least_gain, chosen);
-}
-
-// Give rows with fewer entries than they need labels of probability 0: those that cost least.
-//
-// `found` is filled with these labels, row by row.
-template <class T>
-void fill_rows(const BudgetRows<T>& rows, Index least, ApproximateGains& model,
-               std::int32_t* found) {
-    const std::vector<double>& loss = model.add.loss;
-    std::set<std::pair<double, Index>> cheapest;
-    for (Index c = 0; c < rows.m; ++c) cheapest.insert({loss[c], c});
-    std::vector<Index> in_row(rows.m, -1), picked;
-    for (Index i = 0; i < rows.n; ++i) {
-        if (rows.size(i) >= least) continue;
-        rows.for_row(i, [&](Index, Index c, double) { in_row[c] = i; });
-        picked.clear();
-        for (auto next = cheapest.begin();
-             static_cast<Index>(picked.size()) + rows.size(i) < least; ++next) {
-            if (in_row[next->second] != i) picked.push_back(next->second);
-        }
-        for (const Index c : picked) {
-            cheapest.erase({loss[c], c});
-            model.change(c, 0.0, 1.0);
-            cheapest.insert({loss[c], c});
-            *found++ = static_cast<std::int32_t>(c);
-        }
+    Selection own(rows.m);
+    double gained = INFINITE;
+    for (Index pass = 0; pass < MOST_PASSES && std::abs(gained) > least_gain; ++pass) {
+        gained = 0.0;
+        for (Index i = 0; i < rows.n; ++i) gained += improve_row(rows, i, task, model, own, chosen);
     }
 }
 
@@ -494,63 +363,53 @@ void fill_rows(const BudgetRows<T>& rows, Index least, ApproximateGains& model,
 // not below minus the smallest loss of a column: a column must not seem to gain from rows of
 // probability 0.
 template <class T>
-void fill_multipliers(const BudgetRows<T>& rows, const RowLimits& limits, const GainTable& gains,
-                      double* multiplier) {
-    Ranking ranking(rows.m);
-    const double lowest = rows.m ? -*std::min_element(gains.loss.begin(), gains.loss.end()) : 0.0;
+void fill_multipliers(const BudgetRows<T>& rows, const BudgetTask& task, const GainTable& gains,
+                      const std::int8_t* chosen, double* multiplier) {
+    Selection own(rows.m);
+    const double lowest = -*std::min_element(gains.loss.begin(), gains.loss.end());
     for (Index i = 0; i < rows.n; ++i) {
         const Index size = rows.size(i);
-        fill_gains(rows, i, gains, ranking.gain.data());
-        ranking.rank(size, std::min(limits.most + 1, size));
-        const double above = ranking.at(limits.most + 1, size), below = ranking.at(limits.least, size);
-        double mu = 0.0;
+        fill_gains(rows, i, gains, gains, chosen, own.gain.data());
+        const double above = own.largest(task.most + 1, size), last = own.largest(task.most, size);
+        const double below = task.least == task.most ? last : own.largest(task.least, size);
+        multiplier[i] = 0.0;
         if (above > 0.0) {
-            mu = 0.5 * (above + ranking.at(limits.most, size));
+            multiplier[i] = 0.5 * (above + last);
         } else if (below < 0.0) {
-            mu = std::max(below, lowest);
-        } else if (limits.least == limits.most) {
-            mu = 0.5 * below;
+            multiplier[i] = std::max(below, lowest);
+        } else if (task.least == task.most) {
+            multiplier[i] = 0.5 * below;
         }
-        multiplier[i] = mu;
     }
 }
 
-// Decide rows by ascent from given gains; fill in the multipliers of the rows, and in `filled` the
-// labels of rows with fewer entries than `least`. Returns false if the rows are not valid.
+// Decide rows by ascent from given gains, which become those of the decision; fill in the multipliers
+// of the rows. Returns false if the rows are not valid.
 template <class T>
-bool decide_budget(const BudgetRows<T>& rows, double tolerance, const Objective& objective,
-                   const Rules& rules, bool weighted, const RowLimits& limits, GainTable gains,
-                   std::int8_t* chosen, double* multiplier, Columns& columns,
-                   std::span<std::int32_t> filled) {
-    const double beta2 = objective.beta2;
-    if (!add_columns(rows, tolerance, columns)) return false;
-    weigh_columns(objective, weighted, columns);
-    decide_rows(rows, limits, beta2, std::move(gains), columns, chosen);
-    if (!filled.empty()) {
-        ApproximateGains model(beta2, columns);
-        fill_rows(rows, limits.least, model, filled.data());
-        ascend(rows, limits, model, 1e-8, chosen);
+bool decide_budget(const BudgetRows<T>& rows, const BudgetTask& task, GainTable& gains,
+                   std::int8_t* chosen, double* multiplier, Columns& columns) {
+    if (!add_columns(rows, task, columns)) return false;
+    Selection own(rows.m);
+    for (Index i = 0; i < rows.n; ++i) {
+        fill_gains(rows, i, gains, gains, chosen, own.gain.data());
+        own.select(rows.size(i), task);
+        rows.for_row(i, [&](Index at, Index c, double p) {
+            chosen[at] = own.mark[at - rows.indptr[i]];
+            if (chosen[at]) columns[c].choose(p);
+        });
     }
-    if (rows.stored() <= FEW_ENTRIES && rows.m <= FEW_ENTRIES / 8) {
-        ascend(rows, limits, ExactGains(rows, beta2, rules, columns, chosen), 0.0, chosen);
+    const Index stored = rows.indptr[rows.n];
+    // Very many dense rows have started from the gains of a sample.
+    const bool sampled = !rows.label && rows.n >= 4 * MANY_ROWS;
+    const double least_gain =
+        sampled ? 5e-5 : rows.n >= MANY_ROWS ? 1e-6 : stored > FEW_ENTRIES ? 1e-8 : 0.0;
+    ascend(rows, task, ApproximateGains(task.objective.beta2, columns), least_gain, chosen);
+    if (stored <= FEW_ENTRIES && rows.m <= FEW_ENTRIES / 8) {
+        ascend(rows, task, ExactGains(rows, task, columns, chosen), 0.0, chosen);
     }
-    fill_multipliers(rows, limits, ApproximateGains(beta2, columns).add, multiplier);
+    gains = ApproximateGains(task.objective.beta2, columns).add;
+    fill_multipliers(rows, task, gains, chosen, multiplier);
     return true;
-}
-
-// Mark the most probable entries of each row: 2 for the first `least`, 1 for the others up to `most`.
-inline void mark_top(const double* data, std::span<const Index> indptr, const RowLimits& limits,
-                     std::int8_t* marks) {
-    Ranking ranking(0);
-    for (Index i = 0; i + 1 < length(indptr); ++i) {
-        const Index size = indptr[i + 1] - indptr[i], count = std::min(limits.most, size);
-        ranking.gain.assign(data + indptr[i], data + indptr[i + 1]);
-        ranking.order.resize(size + 2);
-        ranking.rank(size, count);
-        for (Index k = 0; k < count; ++k) {
-            marks[indptr[i] + ranking.order[k]] = k < limits.least ? 2 : 1;
-        }
-    }
 }
 
 }  // namespace fgfm

@@ -321,6 +321,8 @@ def check_label_columns(frame: Any, name: str) -> None:
 
 # Probabilities, dense or sparse, and rows of probabilities that sum to 1
 
+_UNIT = "probabilities must lie in [0, 1]"
+
 
 def tolerance(array: Real) -> float:
     """Return the rounding error that is allowed for a probability, or a sum of them.
@@ -343,21 +345,29 @@ def check_probabilities(array: Real, name: str, first_row: int = 0) -> None:
 
     `first_row` is the number of the first row of the array, which may be a block of a larger one.
     """
-    rule = "probabilities must lie in [0, 1]"
-    _raise_first(array, _outside_unit_interval(array), name, first_row, rule)
+    _raise_first(array, _outside_unit_interval(array), name, first_row, _UNIT)
 
 
-def check_marginals(block: Real, name: str, first: Sequence[int]) -> None:
-    """Raise unless every element lies in [0, 1], up to rounding; recognise logits.
+def check_marginals(block: Real, name: str, first: Sequence[int], hint: str = "") -> None:
+    """Raise unless every element lies in [0, 1], up to rounding; by default recognise logits.
 
     `first` is the index of the first element of the block, which may be a part of a larger array.
     """
     wrong = _outside_unit_interval(block)
     if wrong.any():
-        rule = "probabilities must lie in [0, 1]"
-        if (block < -0.1).any():  # far beyond rounding, and no percentages
-            rule += "; these look like logits: apply a sigmoid, or pass logits=True"
-        _raise_first(block, wrong, name, first, rule)
+        if not hint and (block < -0.1).any():  # far beyond rounding, and no percentages
+            hint = "these look like logits: apply a sigmoid, or pass logits=True"
+        _raise_first(block, wrong, name, first, _UNIT + f"; {hint}" * bool(hint))
+
+
+def check_finite(values: Any, name: str, kind: str) -> None:
+    """Raise if an element of an array, or a stored one of CSR, is NaN or infinite."""
+    rule = f"{kind} must be finite numbers"
+    if not sparse.issparse(values):
+        _raise_first(values, ~np.isfinite(values), name, 0, rule)
+    elif not np.isfinite(values.data).all():
+        *index, found = first_entry(values, ~np.isfinite(values.data))
+        raise ValueError(f"{place(name, index)} is {found!s}: {rule}")
 
 
 def check_logits(block: Real, name: str, first: Sequence[int]) -> None:
@@ -365,13 +375,13 @@ def check_logits(block: Real, name: str, first: Sequence[int]) -> None:
     _raise_first(block, np.isnan(block), name, first, "logits must be numbers")
 
 
-def check_stored_probabilities(csr: Any, name: str, first_row: int = 0) -> None:
+def check_stored_probabilities(csr: Any, name: str, first_row: int = 0, hint: str = "") -> None:
     """Raise unless every stored element lies in [0, 1], up to rounding."""
     wrong = _outside_unit_interval(csr.data)
     if wrong.any():
         row, column, found = first_entry(csr, wrong)
         where = place(name, (first_row + row, column))
-        raise ValueError(f"{where} is {found!s}: probabilities must lie in [0, 1]")
+        raise ValueError(f"{where} is {found!s}: {_UNIT}{f'; {hint}' * bool(hint)}")
 
 
 def clip_probabilities(array: Real, name: str, first_row: int = 0) -> Real:

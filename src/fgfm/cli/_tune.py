@@ -155,9 +155,10 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
     """Return the unfitted decider; a table of one label is that of a binary classifier."""
     from fgfm import FDecider
 
-    same = {name: params[name] for name in ("beta", "zero_division", "max_labels", "logits")}
+    same = {name: params[name] for name in ("beta", "zero_division", "max_labels")}
     return FDecider(
         **same,
+        scores=params["logits"],
         average="macro" if len(rows.label_names) == 1 else params["average"],
         calibration=None if params["calibration"] == "none" else params["calibration"],
         nonempty=opt.read_flag(params["nonempty"]),

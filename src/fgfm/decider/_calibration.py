@@ -7,9 +7,8 @@ rows of `fit` as if each had been left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import pairwise
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +16,21 @@ from sklearn.isotonic import IsotonicRegression
 
 from fgfm._kernels import logistic_sums
 from fgfm.decider._entries import Entries
+from fgfm.decider._quantiles import Quantiles, label_places, quantile_candidates
 
-__all__ = ["CALIBRATORS", "IsotonicCalibrator", "NoCalibrator", "ShrunkCalibrator", "half_step"]
+__all__ = [
+    "CALIBRATORS",
+    "SCORE_CALIBRATORS",
+    "IsotonicCalibrator",
+    "NoCalibrator",
+    "ScoreCalibrator",
+    "ShrunkCalibrator",
+    "half_step",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 _SMALLEST = 1e-300
 
@@ -43,6 +52,10 @@ _BEND_STEP = 0.25  # at most
 _PRIOR_LABELS = 2.0
 _SLOPE_SPREAD = 0.02
 _SHIFT_SPREAD = 0.1
+# Constants of `ScoreCalibrator`.
+_TAILS = 1e-4, 0.02, 0.1, 0.4, 1.0
+_GAIN = 1.0  # in log-likelihood, for a reading that is less simple
+_CHOICE = 300_000  # entries that it is chosen on, at most
 
 
 class ShrunkCalibrator:
@@ -88,9 +101,7 @@ class ShrunkCalibrator:
 
         Weights are those of rows, or of entries (n, m).
         """
-        w = _entry_weights(weight, Y)
-        if entries.labels is not None:
-            w = w * (entries.labels < entries.m)
+        w = _stored_weights(entries, Y, weight)
         stored = w > 0.0
         self.edges_ = (
             half_step(entries.p[stored], w[stored]),
@@ -156,7 +167,7 @@ class ShrunkCalibrator:
         """
         eta, variance = self._posterior(entries)
         q = _sigmoid(eta)
-        removed = np.minimum(weight, 1.0)[:, None] * variance
+        removed = _entry_weights(np.minimum(weight, 1.0), Y) * variance
         rest = np.maximum(1.0 - removed * q * (1.0 - q), _LEAST_REST)
         return _sigmoid_mean(entries, eta - removed * (Y - q) / rest, variance / rest)
 
@@ -177,6 +188,55 @@ class ShrunkCalibrator:
         p = np.clip(p, *self.edges_)
         present, absent = np.log(p), np.log1p(-p)
         return present - absent, present + absent
+
+
+class ScoreCalibrator(ShrunkCalibrator):
+    r"""`ShrunkCalibrator` of scores: real numbers of any unit, higher for more probable labels.
+
+    In place of the probability it has
+
+    .. math:: p_{rj} = \frac{u_{rj} + e_0}{1 + e_0 + e_1},
+
+    with :math:`u_{rj}` the quantile of the score among validation rows, which a change of unit and
+    offset does not move, and a monotone change of scores hardly. Whether labels share unit and
+    offset, as logits of one network do, or only the shape of their distributions, or nothing; and
+    the tails e, which are large if the ends of the distributions tell little: that is chosen by
+    the likelihood of left-out rows.
+
+    Attributes
+    ----------
+    quantiles_ : Quantiles
+        Maps scores to p.
+    """
+
+    def fit(self, entries: Entries, Y: Floats, weight: Floats) -> ScoreCalibrator:
+        """Fit to scores of n rows and the truth (n, K), 0 or 1."""
+        rows = slice(None, None, -(-Y.size // _CHOICE))
+        some = entries.take(rows), Y[rows], weight[rows]
+        candidates = quantile_candidates(entries, _stored_weights(entries, Y, weight))
+        reading = _most_likely(candidates, lambda c: c.with_tails(*_TAILS[:1] * 2), some)
+        low = _most_likely(_TAILS, lambda tail: reading.with_tails(tail, _TAILS[0]), some)
+        high = _most_likely(_TAILS, lambda tail: reading.with_tails(low, tail), some)
+        self.quantiles_ = reading.with_tails(low, high)
+        super().fit(self.quantiles_.read(entries), Y, weight)
+        return self
+
+    def _posterior(self, entries: Entries) -> tuple[Floats, Floats]:
+        return super()._posterior(self.quantiles_.read(entries))
+
+
+def _most_likely(choices: Sequence[T], quantiles: Callable[[T], Quantiles], rows: Any) -> T:
+    """Return the choice with the largest likelihood of left-out rows, the first if in doubt."""
+    best, reached = choices[0], -np.inf
+    entries, Y, weight = rows
+    for choice in choices:
+        read = quantiles(choice).read(entries)
+        q = ShrunkCalibrator().fit(read, Y, weight).predict_left_out(read, Y, weight).p
+        w = _stored_weights(entries, Y, weight)
+        likelihood = float((w * np.log(np.where(Y > 0.0, q, 1.0 - q))).sum())
+        if likelihood > reached + _GAIN:
+            best, reached = choice, likelihood
+    return best
 
 
 def _sigmoid_mean(entries: Entries, eta: Floats, variance: Floats) -> Entries:
@@ -349,7 +409,7 @@ class IsotonicCalibrator:
         self.margin_ = 1.0 / (n + 2.0)
         self.regressors_: list[Any] = []
         w = _entry_weights(weight, Y)
-        for place in _places(entries):
+        for place in label_places(entries):
             regressor = None
             if (w[place] > 0.0).any():
                 regressor = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
@@ -360,7 +420,7 @@ class IsotonicCalibrator:
     def predict(self, entries: Entries) -> Entries:
         """Return the same entries with calibrated probabilities."""
         q = entries.p.copy()
-        for place, regressor in zip(_places(entries), self.regressors_, strict=True):
+        for place, regressor in zip(label_places(entries), self.regressors_, strict=True):
             if regressor is not None and entries.p[place].size:
                 q[place] = regressor.predict(entries.p[place])
         return entries.with_p(np.clip(q, self.margin_, 1.0 - self.margin_))
@@ -371,15 +431,10 @@ def _entry_weights(weight: Floats, Y: Floats) -> Floats:
     return np.broadcast_to(weight if weight.ndim == 2 else weight[:, None], Y.shape)
 
 
-def _places(entries: Entries) -> list[Any]:
-    """Return, for each label, the index of its entries."""
-    if entries.labels is None:
-        return [(slice(None), j) for j in range(entries.m)]
-    flat = entries.labels.ravel()
-    order = np.argsort(flat, kind="stable")
-    bounds = np.searchsorted(flat[order], np.arange(entries.m + 1))
-    K = entries.labels.shape[1]
-    return [divmod(order[i:j], K) for i, j in pairwise(bounds)]
+def _stored_weights(entries: Entries, Y: Floats, weight: Floats) -> Floats:
+    """Return weights of rows, or of entries, as those of entries (n, K), 0 for padding."""
+    w = _entry_weights(weight, Y)
+    return w if entries.labels is None else w * (entries.labels < entries.m)
 
 
 class NoCalibrator:
@@ -394,9 +449,15 @@ class NoCalibrator:
         return entries.with_p(np.clip(entries.p, 1e-12, 1.0 - 1e-12))
 
 
+# For probabilities, and for scores.
 CALIBRATORS: dict[str | None, Callable[[], Any]] = {
     "auto": ShrunkCalibrator,
     "sigmoid": ShrunkCalibrator,
     "isotonic": IsotonicCalibrator,
     None: NoCalibrator,
+}
+SCORE_CALIBRATORS: dict[str | None, Callable[[], Any]] = {
+    "auto": ScoreCalibrator,
+    "sigmoid": ScoreCalibrator,
+    "isotonic": IsotonicCalibrator,
 }

@@ -37,7 +37,7 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
-from fgfm.decider._calibration import CALIBRATORS
+from fgfm.decider._calibration import CALIBRATORS, SCORE_CALIBRATORS
 from fgfm.decider._candidates import are_lists, are_named, list_table, names_of
 from fgfm.decider._certificates import rows_apart
 from fgfm.decider._class_model import ClassModel
@@ -112,7 +112,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         "sigmoid" fits a slope and a shift of the logits for each label, shrunk towards common
         values by as much as the rows show that labels agree, and one bend for all labels.
         "isotonic" fits an isotonic regression for each label, and needs thousands of validation
-        rows. None takes the probabilities as they are. "auto" is "sigmoid".
+        rows. None takes the probabilities as they are. "auto" is "sigmoid". Scores need a
+        calibration.
     nonempty : {"auto"} or bool, default="auto"
         Condition decisions for the rows' F-measure on a true label set that is not empty. "auto"
         does so if no validation row is empty.
@@ -139,8 +140,10 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     pos_label : object, optional
         With a flat y of two classes: the class whose F-measure is maximised. It can be left out if
         the classes are 0 and 1, -1 and 1, or False and True.
-    logits : bool, default=False
-        Whether X has logits instead of probabilities.
+    scores : bool, default=False
+        Whether X has scores instead of probabilities: real numbers of any unit and offset, higher
+        for more probable labels, such as logits, margins, similarities, distances with a minus.
+        Labels may have units of their own.
     n_jobs : int, optional
         Number of threads that decide, as in joblib. It does not change the result.
 
@@ -259,7 +262,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         min_recall: float | None = None,
         confidence: float | None = None,
         pos_label: Any = None,
-        logits: bool = False,
+        scores: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.beta = beta
@@ -275,7 +278,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         self.min_recall = min_recall
         self.confidence = confidence
         self.pos_label = pos_label
-        self.logits = logits
+        self.scores = scores
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
@@ -283,8 +286,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = self._takes_classes()
         tags.classifier_tags.multi_label = True
         tags.input_tags.one_d_array = True
-        tags.input_tags.sparse = not self.logits
-        tags.input_tags.positive_only = not self.logits
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = not self.scores
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FDecider:
@@ -294,7 +297,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : array-like, sparse matrix, data frame or list
             Probabilities of m labels, which a model predicts for rows that it was not trained on,
-            of shape (n, m); or logits, with ``logits=True``. A list may have arrays, or names of
+            of shape (n, m); or scores, with ``scores=True``. A list may have arrays, or names of
             labels with their probabilities (see Notes of the class).
         y : array-like, sparse matrix or data frame of shape (n, m) or (n,), or list of arrays
             True labels, 0 or 1, one column each; NaN or -1 for a label that is not known, which
@@ -376,11 +379,13 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         if table.observed is not None:
             entry_weight = weight[:, None] * table.observed
         if foreign:
-            of_labels = entries.as_one_label() if table.form == "lists" else entries
+            of_labels = rows.comparable()
+            if table.form == "lists":
+                of_labels = of_labels.as_one_label()
             warn_about_mismatch(of_labels, Y, entry_weight, self._names())
-        if foreign and self.multilabel_ and entries.labels is None:
+        if foreign and self.multilabel_ and entries.labels is None and not self.scores:
             warn_about_classes(entries.p, Y)
-        calibrator = CALIBRATORS[self.calibration]()
+        calibrator = (SCORE_CALIBRATORS if self.scores else CALIBRATORS)[self.calibration]()
         model: Any = LabelSetModel(calibrator, one_for_all=table.form == "lists")
         if table.form == "classes":
             model = ClassModel(calibrator)
@@ -503,7 +508,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_zero_division(self.zero_division)
         check_choice(self.average, "average", (*AVERAGES, "binary"))
         check_choice(self.calibration, "calibration", tuple(CALIBRATORS))
-        check_flag(self.logits, "logits")
+        check_flag(self.scores, "scores")
+        if self.scores and self.calibration is None:
+            raise ValueError(
+                "scores is True and calibration is None: scores become probabilities by a "
+                "calibration, 'auto' or 'isotonic'; without one X must have probabilities"
+            )
         floors = {"min_precision": self.min_precision, "min_recall": self.min_recall}
         for name, value in floors.items():
             if value is not None:

@@ -1,4 +1,4 @@
-"""Read the probabilities that an FDecider takes, in all their forms."""
+"""Read the probabilities, or scores, that an FDecider takes, in all their forms."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import expit
+from scipy.stats import rankdata
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.label_table import LabelTable, separated_texts
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import frame_library, n_rows
 from fgfm._utils.validation import (
-    check_logits,
+    check_finite,
     check_marginals,
     check_stored_probabilities,
     place,
@@ -40,20 +40,30 @@ __all__ = [
 
 Real = npt.NDArray[Any]
 
+_HINT = "pass scores=True if X has scores"
 _TRANSPOSED = 10.0  # gain in log-likelihood that shows that X is transposed
 
 
 class Probabilities(NamedTuple):
-    """Validated probabilities, and the form in which they were passed."""
+    """Validated probabilities or scores, and the form in which they were passed."""
 
     entries: Entries
     X: Any  # as it was passed
     kind: Any  # of predictions: a class of CSR for a sparse X, `list` for lists; None if dense
+    scores: bool = False
 
     @property
     def matrix_kind(self) -> Any:
         """The kind, of a matrix where predictions are lists."""
         return sparse.csr_array if self.kind is list else self.kind
+
+    def comparable(self) -> Entries:
+        """Return the probabilities, or the ranks of scores between 0 and 1."""
+        if not self.scores:
+            return self.entries
+        p = self.entries.p
+        ranks = rankdata(p, axis=0 if self.entries.labels is None else None).reshape(p.shape)
+        return self.entries.with_p(ranks / (ranks.max(initial=0.0) + 1.0))
 
 
 def count_rows(X: Any) -> int:
@@ -66,7 +76,7 @@ def count_rows(X: Any) -> int:
 def read_probabilities(
     owner: Any, X: Any, form: str, classes: Any, *, reset: bool
 ) -> Probabilities:
-    """Validate probabilities, or logits, in any form.
+    """Validate probabilities, or scores, in any form.
 
     Parameters
     ----------
@@ -97,11 +107,16 @@ def read_probabilities(
         # The axes of a square stack may be (label, row, class) or (row, label, class).
         square = isinstance(matrix, np.ndarray) and matrix.shape[0] == matrix.shape[1]
         parts = matrix if square else [np.asarray(on_host(part)) for part in matrix]
-        matrix = stacked_classes(parts, "X", logits=owner.logits)
+        if owner.scores and isinstance(parts, (list, tuple)):
+            raise ValueError(
+                "scores is True and X is a list of arrays, the class probabilities of each label: "
+                "pass scores as one array (n, m), or the list without scores=True"
+            )
+        matrix = stacked_classes(parts, "X")
     if frame_library(matrix) is not None and len(matrix.shape) == 1:
         matrix = matrix.to_numpy()[:, None]
     if form == "flat":
-        matrix = _positive_class(matrix, owner.logits, classes)
+        matrix = _positive_class(matrix, owner.scores, classes)
     if frame_library(matrix) is not None and not reset and not hasattr(owner, "feature_names_in_"):
         matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
     # scikit-learn's validation takes longer than the decision of a row.
@@ -127,20 +142,19 @@ def read_probabilities(
     if sparse.issparse(matrix):
         if form == "classes":
             raise TypeError("X is sparse and y has classes: class probabilities must be dense")
-        if owner.logits:
-            raise ValueError(
-                "logits is True and X is sparse: entries that are not stored would be logits of "
-                "0, which is probability 1/2; pass a dense X, or probabilities"
-            )
         csr = sparse_marginals(matrix, "X").copy()
         csr.sum_duplicates()
-        check_stored_probabilities(csr, "X")
+        if owner.scores:
+            check_finite(csr, "X", "scores")
+        else:
+            check_stored_probabilities(csr, "X", hint=_HINT)
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
-        return Probabilities(sparse_entries(csr), X, kind)
-    if form == "classes":
-        return Probabilities(dense_entries(read_classes(matrix, "X", owner.logits)), X, None)
+        return Probabilities(sparse_entries(csr), X, kind, owner.scores)
     values = real_array(matrix, "X", ("row", "label"))
-    return Probabilities(dense_entries(_checked(values, owner.logits)), X, None)
+    checked = _checked(values, owner.scores)
+    if form == "classes" and not owner.scores:
+        checked = read_classes(values, "X", False)
+    return Probabilities(dense_entries(checked), X, None, owner.scores)
 
 
 def _read_candidates(owner: Any, X: Any, form: str, *, reset: bool) -> Probabilities:
@@ -155,16 +169,16 @@ def _read_candidates(owner: Any, X: Any, form: str, *, reset: bool) -> Probabili
             vars(owner).pop(name, None)  # of an earlier fit
     if reset and form != "lists":
         owner.n_features_in_ = entries.m
-    p = _checked(entries.p, owner.logits).astype(np.float64)
-    return Probabilities(entries.with_p(p), X, kind)
+    p = _checked(entries.p, owner.scores).astype(np.float64)
+    return Probabilities(entries.with_p(p), X, kind, owner.scores)
 
 
-def _checked(values: Real, logits: bool) -> Real:
-    """Return values (n, K) that are probabilities, or logits, as probabilities."""
-    if logits:
-        check_logits(values, "X", (0, 0))
-        return np.asarray(expit(values.astype(np.float64)))
-    check_marginals(values, "X", (0, 0))
+def _checked(values: Real, scores: bool) -> Real:
+    """Return values (n, K) that are probabilities, or scores."""
+    if scores:
+        check_finite(values, "X", "scores")
+        return values
+    check_marginals(values, "X", (0, 0), _HINT)
     return np.clip(values, 0.0, 1.0)
 
 
@@ -207,7 +221,7 @@ def check_labels_match(rows: Probabilities, y: Any, table: LabelTable) -> None:
         check_class_order(rows.X, np.sort(table.classes))
     check_same_names(column_names(rows.X), table.names, "X", "y")
     if n == m and rows.entries.labels is None:
-        _warn_if_transposed(rows.entries.p, table.labels)
+        _warn_if_transposed(rows.comparable().p, table.labels)
 
 
 def check_class_order(X: Any, classes: Any) -> None:
@@ -265,11 +279,11 @@ def _is_list_of_pairs(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.ndim == 3 and X.shape[2] == 2
 
 
-def _positive_class(X: Any, logits: bool, classes: Any) -> Any:
+def _positive_class(X: Any, scores: bool, classes: Any) -> Any:
     """Return the column (n, 1) of the positive class from a flat X, or one of two columns.
 
-    Columns are in the order of sorted classes. The logit of the positive one of two classes is
-    the difference of their logits.
+    Columns are in the order of sorted classes. The score of the positive one of two classes is
+    the difference of their scores.
     """
     if sparse.issparse(X):
         return X
@@ -280,7 +294,7 @@ def _positive_class(X: Any, logits: bool, classes: Any) -> Any:
     if len(X.shape) == 2 and X.shape[1] == 2:
         both = real_array(X, "X", ("row", "class"))
         first_is_positive = len(classes) == 2 and classes[1] < classes[0]
-        if logits:
+        if scores:
             difference = both[:, 1:].astype(np.float64) - both[:, :1]
             return -difference if first_is_positive else difference
         wrong = ~(np.abs(both.sum(axis=1) - 1.0) <= 1e-4)
@@ -288,7 +302,7 @@ def _positive_class(X: Any, logits: bool, classes: Any) -> Any:
             row = int(np.argmax(wrong))
             raise ValueError(
                 f"X[{row}] is {both[row].tolist()} and y is flat: two columns must be the "
-                "probabilities of the two classes, which sum to 1"
+                "probabilities of the two classes, which sum to 1; {_HINT}"
             )
         return both[:, :1] if first_is_positive else both[:, 1:]
     return X

@@ -287,7 +287,8 @@ class DeciderMixin(LabelSetMixin):
             for each label, and overall by the average of this estimator, the rows "decider",
             "p > 0.5" and "tuned". The last has thresholds tuned on these very rows, which flatters
             them: one for each label with "macro" and "weighted", otherwise one for all. With more
-            than two classes there are only the rows "decider" and "largest p". The thresholds of
+            than two classes there are only the rows "decider" and "largest p". With scores
+            the rows are "score > 0" and "largest score". The thresholds of
             "decider" are those of ``predict_proba``, which is calibrated, the others those of X.
 
         Examples
@@ -324,10 +325,13 @@ class DeciderMixin(LabelSetMixin):
         names = decider._names()
         if decider._label_form == "classes":
             best = p.argmax(axis=1)[:, None] == np.arange(p.shape[1])
-            rules["largest p"] = (decider._that_count(best), np.nan)
+            rules["largest score" if decider.scores else "largest p"] = (
+                decider._that_count(best),
+                np.nan,
+            )
             names = decider._that_count(np.array([names]))[0].tolist()
         else:
-            rules |= rivals(p, truth, **decider._measure())
+            rules |= rivals(p, truth, decider.scores, **decider._measure())
         if rows.kind is list:
             table = compare(rules, truth, list(range(rows.entries.m)), **decider._measure())
             table["predicted"] *= truth.shape[0] * rows.entries.m / rows.entries.counts().sum()

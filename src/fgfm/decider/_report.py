@@ -22,8 +22,8 @@ _SURPRISE, _SLACK = 3.3, 0.03  # standard errors, and what a model may be wrong 
 _PRECISION, _RECALL = 1e-9, 1e9
 
 
-def rivals(p: Any, truth: Any, **given: Any) -> dict[str, tuple[Any, Any]]:
-    """Return the labels (n, m) and thresholds of one half, and of thresholds tuned on these rows.
+def rivals(p: Any, truth: Any, scores: bool, **given: Any) -> dict[str, tuple[Any, Any]]:
+    """Return the decisions of p > 0.5, or scores > 0, and of thresholds tuned on these rows.
 
     With "macro" and "weighted" each label is tuned by itself. `p` and `truth` are both dense, or
     both sparse; `given` are arguments of `best_threshold`.
@@ -37,7 +37,8 @@ def rivals(p: Any, truth: Any, **given: Any) -> dict[str, tuple[Any, Any]]:
         )
     else:
         tuned = best_threshold(p, truth, **given)
-    return {"p > 0.5": (_above(p, 0.5), 0.5), "tuned": (_above(p, tuned), tuned)}
+    half, name = (0.0, "score > 0") if scores else (0.5, "p > 0.5")
+    return {name: (_above(p, half), half), "tuned": (_above(p, tuned), tuned)}
 
 
 def _above(p: Any, thresholds: Any) -> Any:

@@ -7,6 +7,7 @@ the ``gap`` of the decision. One class per row is the limits 1 and 1. Micro is e
 
 from __future__ import annotations
 
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._kernels import native
-from fgfm._utils.blocks import run_blocks
+from fgfm._utils.blocks import BLOCK_BYTES, run_blocks
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._quadrature import rules
 
@@ -22,6 +23,8 @@ __all__ = ["decide_limited", "maximise_classes"]
 
 Real = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
+_STRIP = 4  # columns that are evaluated at once
+_SAMPLED_ROWS = 1 << 14  # at least, of those that a long problem is started from
 _FEW = 1 << 13  # entries: such problems are started several times
 _FEW_STARTS = 8
 _LONG_STARTS = 4
@@ -38,7 +41,7 @@ class _Ascent(NamedTuple):
     """A decision, and what bounds it."""
 
     chosen: Real  # marks of entries
-    filled: Real  # labels of rows that store too few
+    gains: Any  # of adding a row to each column
     mean: Floats  # (m,), of the columns
     expected_f: Floats  # (m,)
     value: float
@@ -52,7 +55,7 @@ class _Ascent(NamedTuple):
 
 
 class _Rows:
-    """Probabilities of n rows and m columns, dense, and the limits of a row."""
+    """Probabilities of n rows and m columns, dense in C order or CSR, and the limits of a row."""
 
     def __init__(
         self,
@@ -62,108 +65,118 @@ class _Rows:
         weighted: bool = False,
         tolerance: float = np.inf,
     ) -> None:
-        self.proba, self.threads = proba, objective.threads
-        self.shape = proba.shape
-        self.least, self.most = limits
-        self.weighted = weighted
+        self.proba, self.objective, self.limits = proba, objective, limits
+        self.weighted, self.tolerance = weighted, tolerance
         parameters = *objective.kernel_arguments, rules(objective.beta), *limits
         self.task = native.BudgetTask(*parameters, weighted, tolerance)
-
-    def decide(self, *start: Floats) -> tuple[Any, Real, Floats, Real]:
-        """Decide by ascent; return columns, marks, multipliers and labels of rows with too few.
-
-        The columns are None if a value is not in [0, 1], or the sum of a row not 1.
-        """
-        marks, multiplier = np.zeros(self.shape, np.int8), np.empty(self.shape[0])
-        columns = native.decide_budget_dense(self.task, self.proba, *start, marks, multiplier)
-        return columns, marks, multiplier, np.empty(0, np.int32)
-
-    def evaluate(self, labels: slice, columns: Any, *given: Any) -> None:
-        """Fill in the expected F of some columns, and the bounds of their values."""
-        marks, multiplier, *results = given
-        native.evaluate_budget_dense(
-            self.task, columns, self.proba, marks, multiplier, labels.start, *results
-        )
-
-    def evaluate_all(self, columns: Any, marks: Real, multiplier: Floats) -> tuple[Floats, float]:
-        """Return the expected F of each column, and the bound of the value."""
-        m = self.shape[1]
-        expected_f, bounds = np.empty(m), np.empty(m)
-
-        def work(labels: slice) -> None:
-            self.evaluate(labels, columns, marks, multiplier, expected_f[labels], bounds[labels])
-
-        run_blocks(m, 1 << 18, self.threads, work)
-        rows = np.maximum(self.most * multiplier, self.least * multiplier)
-        return expected_f, float(rows.sum() + bounds.sum())
-
-    def ascend(self, slope: Floats, loss: Floats) -> _Ascent | None:
-        """Decide by ascent from gains ``slope * p - loss``; return None if rows are not valid."""
-        columns, marks, multiplier, filled = self.decide(slope, loss)
-        if columns is None:
-            return None
-        expected_f, bound = self.evaluate_all(columns, marks, multiplier)
-        mean = np.array(columns.mean)
-        if isinstance(self, _SparseRows) and multiplier.min(initial=0.0) < 0.0:
-            # Entries that are not stored bound the thresholds: 0 may bound more closely
-            bound = min(bound, self.evaluate_all(columns, marks, np.maximum(multiplier, 0.0))[1])
-        weight = mean if self.weighted else np.ones(len(mean))
-        value = float(weight @ np.nan_to_num(expected_f) / (weight.sum() or 1.0))
-        return _Ascent(marks, filled, mean, expected_f, value, bound)
-
-
-class _SparseRows(_Rows):
-    """The same in CSR."""
-
-    def __init__(self, csr: Any, *parameters: Any) -> None:
-        super().__init__(csr, *parameters)
-        self.indptr = csr.indptr.astype(np.int64)
+        n, m = proba.shape
+        if isinstance(proba, np.ndarray):
+            self.entries = proba.reshape(-1), None, np.arange(0, n * m + 1, max(m, 1))[: n + 1]
+            return
+        self.entries = proba.data, proba.indices.astype(np.int32), proba.indptr.astype(np.int64)
         # The entries column by column: the transpose of their positions
-        positions = (np.arange(csr.nnz), csr.indices, csr.indptr)
-        columns = sparse.csr_array(positions, shape=csr.shape).tocsc()
+        positions = (np.arange(proba.nnz), proba.indices, proba.indptr)
+        columns = sparse.csr_array(positions, shape=proba.shape).tocsc()
         self.order, self.places = columns.data, columns.indices.astype(np.int32)
         self.ends = columns.indptr.astype(np.int64)
 
-    def decide(self, *start: Floats) -> tuple[Any, Real, Floats, Real]:
-        """Decide by ascent."""
-        data, indices = self.proba.data, self.proba.indices.astype(np.int32)
-        missing = int(np.maximum(self.least - np.diff(self.indptr), 0).sum())
-        marks, multiplier = np.zeros(len(data), np.int8), np.empty(self.shape[0])
-        filled = np.empty(missing, np.int32)
-        given = data, indices, self.indptr, *start
-        columns = native.decide_budget_csr(self.task, *given, marks, multiplier, filled)
-        return columns, marks, multiplier, filled
-
-    def evaluate(self, labels: slice, columns: Any, *given: Any) -> None:
-        """Evaluate some columns."""
-        marks, multiplier, *results = given
+    def column_entries(self, labels: slice, marks: Real, own: Any) -> tuple[Any, ...]:
+        """Return the probabilities of some columns, their rows, where each begins, and marks."""
+        n, m = self.proba.shape
+        if isinstance(self.proba, np.ndarray):
+            if not hasattr(own, "columns"):
+                shape = labels.stop - labels.start, n
+                own.columns = np.empty(shape, self.proba.dtype), np.empty(shape, np.int8)
+            columns, chosen = (array[: labels.stop - labels.start] for array in own.columns)
+            native.transpose(self.proba[:, labels], columns)
+            native.transpose(marks.reshape(n, m)[:, labels], chosen)
+            return columns.reshape(-1), None, n * np.arange(len(columns) + 1), chosen.reshape(-1)
         ends = self.ends[labels.start : labels.stop + 1]
         order = self.order[ends[0] : ends[-1]]
         places = self.places[ends[0] : ends[-1]]
-        entries = self.proba.data[order], places, ends - ends[0], marks[order]
-        native.evaluate_budget_csc(
-            self.task, columns, *entries, multiplier, labels.start, *results
+        return self.proba.data[order], places, ends - ends[0], marks[order]
+
+    def evaluate(
+        self, columns: list[Any], marks: Real, multiplier: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the weighted expected F of each column, and the bounds of the columns."""
+        value, bounds = np.empty((2, len(columns)))
+        own = threading.local()  # work space of a thread
+
+        def work(labels: slice) -> None:
+            data, places, ends, chosen = self.column_entries(labels, marks, own)
+            results = multiplier, value[labels], bounds[labels]
+            native.evaluate_budget(
+                self.task, columns[labels], data, places, ends, chosen, *results
+            )
+
+        column_bytes = BLOCK_BYTES // _STRIP
+        run_blocks(len(columns), column_bytes, self.objective.threads, work)
+        return value, bounds
+
+    def bound(self, bounds: Floats, multiplier: Floats) -> float:
+        """Return the bound of all rows and columns."""
+        least, most = self.limits
+        return float(np.maximum(most * multiplier, least * multiplier).sum() + bounds.sum())
+
+    def ascend(self, gains: Any) -> _Ascent | None:
+        """Decide by ascent from given gains of columns; return None if rows are not valid."""
+        n, m = self.proba.shape
+        marks, multiplier = np.zeros(len(self.entries[0]), np.int8), np.empty(n)
+        columns = native.decide_budget(self.task, *self.entries, gains, marks, multiplier)
+        if columns is None:
+            return None
+        value, bounds = self.evaluate(columns, marks, multiplier)
+        bound = self.bound(bounds, multiplier)
+        if self.entries[1] is not None and multiplier.min(initial=0.0) < 0.0:
+            # Entries that are not stored bound the thresholds: 0 may bound more closely
+            positive = np.maximum(multiplier, 0.0)
+            bound = min(bound, self.bound(self.evaluate(columns, marks, positive)[1], positive))
+        fields = ("mean", "none", "present", "weight", "count")
+        mean, none, present, weight, count = (
+            np.array([getattr(column, name) for column in columns]) for name in fields
         )
+        if self.objective.nonempty:
+            empty = np.where(present > 0.0, 0.0, np.nan)
+        else:
+            empty = self.objective.zero_division * none
+        with np.errstate(invalid="ignore", divide="ignore"):
+            expected_f = np.where(count > 0.0, value / weight / present, empty)
+        if not self.objective.nonempty:
+            expected_f[(count > 0.0) & (weight == 0.0)] = 0.0  # no row can have the label
+        weight = mean if self.weighted else np.ones(m)
+        total = float(weight @ np.nan_to_num(expected_f) / (weight.sum() or 1.0))
+        return _Ascent(marks, gains, mean, expected_f, total, bound)
+
+    def first_gains(self) -> Any:
+        """Return gains to start from: the probabilities, or those that a sample ends with."""
+        n, m = self.proba.shape
+        gains = native.GainTable(np.ones(m), np.zeros(m))
+        if n >= 4 * _SAMPLED_ROWS and self.entries[1] is None:
+            step = n // _SAMPLED_ROWS
+            sample = self.proba[step // 2 :: step]
+            sample = _Rows(sample, self.objective, self.limits, self.weighted)
+            sample.ascend(gains)
+        return gains
 
 
 def _best(rows: _Rows) -> _Ascent | None:
     """Decide from several starts, as many as the problem is small; None if rows are not valid."""
-    n, m = rows.shape
-    best = rows.ascend(np.ones(m), np.zeros(m))
+    n, m = rows.proba.shape
+    best = rows.ascend(rows.first_gains())
     if best is None or best.gap == 0.0:
         return best
     small = n * m <= _FEW
     if not small and (best.gap <= _WIDE_GAP or m > _FEW_COLUMNS):
         return best
     slope = 1.0 / (1.0 + best.mean)
-    starts = [(slope, np.zeros(m)), (slope, 0.5 * slope)]
+    losses = [np.zeros(m), 0.5 * slope]
     # Rows that no column wants cost least in one column together: in that of the least F.
     for column in np.argsort(np.nan_to_num(best.expected_f), kind="stable")[:_FEW_STARTS]:
-        loss = 0.3 * slope
-        loss[column] = 0.0
-        starts.append((slope, loss))
-    for start in starts if small else starts[:_LONG_STARTS]:
-        other = rows.ascend(*start)
+        losses.append(0.3 * slope)
+        losses[-1][column] = 0.0
+    for loss in losses if small else losses[:_LONG_STARTS]:
+        other = rows.ascend(native.GainTable(slope, loss))
         assert other is not None
         bound = min(best.bound, other.bound)
         if other.value > best.value * (1.0 + 1e-13):
@@ -180,11 +193,12 @@ def maximise_classes(
     Returns the classes (n,), the expected F of each class (C,), and the gap; or None if a value is
     not in [0, 1], or the sum of a row differs from 1 by more than `tolerance`.
     """
-    best = _best(_Rows(proba, objective, (1, 1), weighted, tolerance))
+    rows = _Rows(proba, objective, (1, 1), weighted, tolerance)
+    best = _best(rows)
     if best is None:
         return None
     classes = np.flatnonzero(best.chosen.view(np.bool_)).astype(np.int64, copy=False)
-    classes %= proba.shape[1]
+    classes -= rows.entries[2][:-1]
     return classes, best.expected_f, best.gap
 
 
@@ -228,12 +242,16 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     if dense or n * m <= _MOST_DENSE[least > 0]:
         best = _best(_Rows(np.ascontiguousarray(valid if dense else valid.toarray()), *parameters))
         assert best is not None
-        labels = best.chosen if dense else type(valid)(best.chosen)
-    else:
-        best = _best(_SparseRows(valid, *parameters))
-        assert best is not None
-        labels = _sparse_labels(valid, best.chosen, best.filled, least)
-    return Decision(labels, best.expected_f, best.gap)
+        chosen = best.chosen.reshape(n, m)
+        return Decision(chosen if dense else type(valid)(chosen), best.expected_f, best.gap)
+    rows = _Rows(valid, *parameters)
+    if least > np.diff(valid.indptr).min(initial=m):
+        free = rows.ascend(rows.first_gains())
+        assert free is not None
+        rows = _Rows(_padded(valid, least, free.gains.loss[:m]), *parameters)
+    best = _best(rows)
+    assert best is not None
+    return Decision(_marked(rows.proba, best.chosen), best.expected_f, best.gap)
 
 
 def _with_digits(valid: Any, objective: Objective, average: str) -> Any:
@@ -259,16 +277,25 @@ def _with_digits(valid: Any, objective: Objective, average: str) -> Any:
     return larger
 
 
-def _sparse_labels(csr: Any, chosen: Real, filled: Real, least: int) -> Any:
-    """Return marks of entries, and the labels of rows with too few entries, as CSR."""
-    n, m = csr.shape
+def _padded(csr: Any, least: int, cost: Any) -> Any:
+    """Store zeros in rows with fewer than `least` entries, in the columns of the least cost."""
     sizes = np.diff(csr.indptr)
-    at = np.flatnonzero(chosen)
-    row = np.concatenate(
-        [np.repeat(np.arange(n), sizes)[at], np.repeat(np.arange(n), np.maximum(least - sizes, 0))]
-    )
-    column = np.concatenate([csr.indices[at], filled.astype(csr.indices.dtype)])
-    labels = type(csr)((np.ones(len(row), np.int8), (row, column)), shape=(n, m))
+    rows = np.flatnonzero(sizes < least)
+    cheapest = np.argsort(cost, kind="stable")[: 2 * least - 1]  # a row has `least` of them free
+    entries = sparse.csr_array((np.ones(csr.nnz, np.int8), csr.indices, csr.indptr), csr.shape)
+    free = entries[rows][:, cheapest].toarray() == 0
+    free &= np.cumsum(free, axis=1) <= (least - sizes[rows])[:, None]
+    at, column = np.nonzero(free)
+    row = np.concatenate([np.repeat(np.arange(csr.shape[0]), sizes), rows[at]])
+    label = np.concatenate([csr.indices, cheapest[column].astype(csr.indices.dtype)])
+    data = np.concatenate([csr.data, np.zeros(len(at), csr.data.dtype)])
+    return type(csr)((data, (row, label)), shape=csr.shape)
+
+
+def _marked(csr: Any, marks: Real) -> Any:
+    """Return marks of the entries as CSR."""
+    labels = type(csr)((marks, csr.indices, csr.indptr), shape=csr.shape, copy=True)
+    labels.eliminate_zeros()
     labels.sort_indices()
     return labels
 
@@ -281,37 +308,21 @@ def _decide_micro(valid: Any, objective: Objective, least: int, most: int) -> De
     """
     n, m = valid.shape
     dense = isinstance(valid, np.ndarray)
-    csr = (
-        sparse.csr_array(
-            (valid.ravel(), np.tile(np.arange(m), n), np.arange(0, n * m + 1, m)), shape=(n, m)
-        )
-        if dense
-        else valid
-    )
-    data, indptr = np.asarray(csr.data, dtype=np.float64), csr.indptr.astype(np.int64)
-    marks = np.zeros(len(data), np.int8)
-    native.mark_top(data, indptr, least, most, marks)
-    sizes = np.diff(indptr)
-    missing = np.maximum(least - sizes, 0)
-    first, others = np.flatnonzero(marks == 2), np.flatnonzero((marks == 1) & (data > 0.0))
-    others = others[np.argsort(-data[others], kind="stable")]
-    forced = len(first) + int(missing.sum())
+    entries = valid if dense else _padded(valid, least, np.zeros(m))
+    data = np.asarray(entries.reshape(-1) if dense else entries.data, dtype=np.float64)
+    starts = np.arange(0, n * m, m) if dense else entries.indptr[:-1]
+    sizes = np.full(n, m) if dense else np.diff(entries.indptr)
+    # The rank of each entry in its row
+    order = np.lexsort((-data, np.repeat(np.arange(n), sizes)))
+    rank = np.arange(len(data)) - np.repeat(starts, sizes)
+    first = order[rank < least]
+    others = order[(rank >= least) & (rank < most) & (data[order] > 0.0)]
     sequence = np.concatenate(
-        [np.sort(data[first])[::-1], np.zeros(forced - len(first)), data[others]]
+        [first[np.argsort(-data[first], kind="stable")], others[np.argsort(-data[others])]]
     )
     count, expected_f = native.decide_prefix(
-        data, sequence, forced, *objective.kernel_arguments, rules(objective.beta)
+        data, data[sequence], len(first), *objective.kernel_arguments, rules(objective.beta)
     )
     chosen = np.zeros(len(data), np.int8)
-    chosen[first] = 1
-    chosen[others[: max(0, count - forced)]] = 1
-    if dense:
-        return Decision(chosen.reshape(n, m), expected_f)
-    filled = [
-        np.setdiff1d(np.arange(min(m, least)), csr.indices[indptr[i] : indptr[i + 1]])[
-            : missing[i]
-        ]
-        for i in np.flatnonzero(missing)
-    ]
-    labels = np.concatenate([np.empty(0, np.int64), *filled])
-    return Decision(_sparse_labels(csr, chosen, labels, least), expected_f)
+    chosen[sequence[: max(count, len(first))]] = 1
+    return Decision(chosen.reshape(n, m) if dense else _marked(entries, chosen), expected_f)

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from scipy.special import expit
 from sklearn.base import clone
 
 from fgfm._utils.rows import take_rows
@@ -58,7 +57,7 @@ def evaluate_decider(
     decider : FDecider
         The decider; it is cloned before it is fitted.
     proba : ndarray or CSR of shape (n, m)
-        Probabilities, or logits if the decider takes them.
+        Probabilities, or scores if the decider takes them.
     Y : ndarray, data frame or CSR of shape (n, m)
         True labels, 0 or 1; sparse if `proba` is.
     folds : int, default=5
@@ -91,7 +90,6 @@ def evaluate_decider(
     n = truth.shape[0]
     fold_of = _folds(truth, folds, random_state)
     folds = int(fold_of.max()) + 1
-    p = expit(proba, dtype=np.float64) if decider.logits else proba
     parts = [np.flatnonzero(fold_of == k) for k in range(folds)]
     decided = []
     for k, test in enumerate(parts):
@@ -99,7 +97,8 @@ def evaluate_decider(
         decided.append(clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test]))
         if progress is not None:
             progress(k + 1, folds)
-    held_out = HeldOut(p, truth, parts, decider.beta, decider.zero_division)
+    half = 0.0 if decider.scores else 0.5
+    held_out = HeldOut(proba, truth, parts, decider.beta, decider.zero_division, half)
     sets, thresholds = held_out.rules(decider.average, held_out.in_order(decided))
     f = {rule: held_out.f_measure(chosen, decider.average) for rule, chosen in sets.items()}
     f = {"decider": f.pop("f_optimal"), **f}

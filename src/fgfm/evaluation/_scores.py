@@ -143,6 +143,8 @@ class HeldOut(NamedTuple):
         The rows of each part; the thresholds of a part are chosen on the other parts.
     beta, zero_division : float
         The F-measure.
+    half : float
+        What the rule "half" compares with: 0.5, or 0 if `proba` has scores.
     """
 
     proba: Any
@@ -150,6 +152,7 @@ class HeldOut(NamedTuple):
     parts: list[npt.NDArray[np.int64]]
     beta: float
     zero_division: float
+    half: float = 0.5
 
     def rules(self, average: str, optimal: Any) -> tuple[dict[str, Any], tuple[float, ...]]:
         """Return the label sets (n, m) of each rule for an average, and the tuned thresholds.
@@ -172,7 +175,7 @@ class HeldOut(NamedTuple):
                 best, chosen = f, (sets, tuple(np.ravel(np.array(thresholds)).tolist()))
         assert chosen is not None
         sets, flat = chosen
-        return {"f_optimal": optimal, "half": self.proba > 0.5, "threshold": sets}, flat
+        return {"f_optimal": optimal, "half": self.proba > self.half, "threshold": sets}, flat
 
     def in_order(self, of_parts: Sequence[Any]) -> Any:
         """Return the label sets of all rows from those of the parts."""

@@ -235,7 +235,7 @@ def _decide_file(
 ) -> _Totals:
     """Decide for the rows of one file; a stamp is written into a Parquet file of label sets."""
     decider = settings.decider
-    logits = settings.decision.get("logits") if decider is None else decider.logits
+    logits = settings.decision.get("logits") if decider is None else decider.scores
     labels = None if decider is None else _decider_labels(decider)
     with open_probabilities(
         source, logits=bool(logits), labels=labels, **settings.reading

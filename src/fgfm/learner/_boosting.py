@@ -30,6 +30,11 @@ _LIMIT = 10.0  # of logits
 class LabelBoosting:
     """Boosted trees for each label: the mean of the models of all folds.
 
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads, as in joblib.
+
     Attributes
     ----------
     models : list of list of HistGradientBoostingClassifier
@@ -38,15 +43,16 @@ class LabelBoosting:
         The logits of the frequencies, which rare labels are predicted by.
     """
 
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
     @staticmethod
     def most(X: Floats, m: int) -> int:
         """Return 1 if there are enough rows, and not too many labels for the time; else 0."""
         n, p = X.shape
         return int(n >= _ROWS and 0 < m * p * _FEWEST <= _WORK)
 
-    def fit(
-        self, X: Floats, labels: Singles, weight: Floats, seed: int, n_jobs: int | None = None
-    ) -> Singles:
+    def fit(self, X: Floats, labels: Singles, weight: Floats, seed: int) -> Singles:
         """Fit the models; return the held-out logits (n, m).
 
         Parameters
@@ -59,8 +65,6 @@ class LabelBoosting:
             Sample weights, all positive.
         seed : int
             Seeds the folds.
-        n_jobs : int or None
-            Number of threads, as in joblib.
 
         Returns
         -------
@@ -90,7 +94,7 @@ class LabelBoosting:
         least = np.minimum((labels == 0.0).sum(axis=0), (labels == 1.0).sum(axis=0))
         boosted = np.flatnonzero(least >= _POSITIVES)
         jobs = (delayed(boost)(label, *fold) for label in boosted for fold in folds)
-        models = iter(Parallel(n_jobs=n_jobs, require="sharedmem")(jobs))
+        models = iter(Parallel(n_jobs=self.n_jobs, require="sharedmem")(jobs))
         for label in boosted:
             self.models[label] = [next(models) for _ in folds]
         return held_out

@@ -17,8 +17,9 @@ from fgfm._utils.parameters import check_parameters, record_parameters
 from fgfm._utils.progress import CallbackSupportMixin, FitProgress, with_callbacks
 from fgfm._utils.rows import n_rows, on_all_rows
 from fgfm._utils.validation import row_weights
+from fgfm.learner._features import UsedFeatures
 from fgfm.learner._inputs import validate_numbers
-from fgfm.learner._learner import StackedLearner
+from fgfm.learner._parts import PERCENT, StackFit
 
 __all__ = ["StackClassifier"]
 
@@ -28,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multi-label classifier that needs no setting: several models of all labels, stacked.
 
-    A random forest and two ridge regressions predict all labels at once; many rows have further
+    A random forest and two ridge regressions predict all labels at once; many rows have other
     parts where these pay: logistic regressions on counts, boosted trees on other features. Each
     part has held-out predictions of the training rows, from which a logistic regression of each
     label learns how to combine them. The held-out probabilities of the stack are an attribute, so
@@ -138,30 +139,38 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         if table.observed is not None:
             Y[~table.observed] = -1
         progress = FitProgress(self, self.verbose)
-        progress.begin_models(Y.shape[1])
-        self._learner = StackedLearner()
-        held_out = self._learner.fit(
-            X if len(rows) == n else X[rows],
-            list(Y[rows].T),
-            weight[rows],
-            int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
-            self.n_jobs,
-            lambda share: progress.models_done(int(share * Y.shape[1])),
-        )
-        progress.models_done(Y.shape[1])
-        self.parts_ = self._learner.weights
-        self.oob_decision_function_ = on_all_rows(self._proba(held_out.positive), rows, n)
+        progress.begin_models(PERCENT)
+        self._constants = _constants(Y[rows])
+        self._varying = np.flatnonzero(np.isnan(self._constants))
+        self._features = UsedFeatures().fit(X if len(rows) == n else X[rows])
+        self._parts: dict[str, Any] = {}
+        held_out = np.empty((len(rows), 0))
+        if len(self._varying):
+            labels = np.where(Y[rows] < 0, np.nan, Y[rows])[:, self._varying]
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            fit = StackFit(
+                self._features.transform(X if len(rows) == n else X[rows]),
+                labels.astype(np.float32),
+                weight[rows],
+                seed,
+                self.n_jobs,
+                progress.models_done,
+            )
+            self._parts, self._stack = fit.parts, fit.stack
+            held_out = self._stack.predict(list(fit.held_out.values()))
+        progress.models_done(PERCENT)
+        shared = self._stack.shared.tolist() if self._parts else []
+        self.parts_ = dict(zip(self._parts, shared, strict=True))
+        self.oob_decision_function_ = on_all_rows(self._proba(held_out), rows, n)
         progress.parts_fitted(self.parts_)
         progress.end()
         record_parameters(self)
         return self
 
-    def _proba(self, positive: Floats) -> Floats:
+    def _proba(self, varying: Floats) -> Floats:
         """Return the probabilities of all labels or classes from those of labels that vary."""
-        learner = self._learner
-        constant = [float(c[0]) if len(c) == 1 else 0.0 for c in learner.classes]
-        p = np.tile(constant, (len(positive), 1))  # (n, m)
-        p[:, learner.binary] = positive
+        p = np.tile(self._constants, (len(varying), 1))  # (n, m)
+        p[:, self._varying] = varying
         if self.multilabel_:
             return p
         if len(self.classes_) < 3:
@@ -184,14 +193,16 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         check_is_fitted(self)
         check_parameters(self, ("n_jobs", "verbose"))
         X = validate_numbers(self, X, allow_nan=True, reset=False)
-        row_bytes = 8 * (X.shape[1] + 8 * len(self.classes_))
-        blocks = run_blocks(
-            X.shape[0],
-            row_bytes,
-            n_threads(self.n_jobs),
-            lambda rows: self._proba(self._learner.predict(X[rows]).positive),
-        )
-        return np.concatenate(blocks)
+        if not self._parts:
+            return self._proba(np.empty((X.shape[0], 0)))
+        X = self._features.transform(X)
+
+        def of_rows(rows: slice) -> Floats:
+            return self._stack.predict([part.predict(X[rows]) for part in self._parts.values()])
+
+        row_bytes = 8 * (X.shape[1] + 8 * len(self._varying))
+        blocks = run_blocks(X.shape[0], row_bytes, n_threads(self.n_jobs), of_rows)
+        return self._proba(np.concatenate(blocks))
 
     def predict(self, X: Any) -> Any:
         """Predict the labels with a probability above 0.5, or the most probable class.
@@ -210,3 +221,12 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         if not self.multilabel_:
             return self.classes_[proba.argmax(axis=1)]
         return format_labels(proba > 0.5, self._label_form, self._label_dtype, self.classes_)
+
+
+def _constants(Y: npt.NDArray[np.int64]) -> Floats:
+    """Return the value of each label (m,) that does not vary; NaN of others.
+
+    -1 is a label that is not known; one that is never known counts as 0.
+    """
+    without, present = (Y == 0).any(axis=0), (Y == 1).any(axis=0)
+    return np.where(without & present, np.nan, present.astype(float))

@@ -1,4 +1,4 @@
-"""Features as the forest and the ridge regressions take them, and means of columns."""
+"""Features as the parts of the stack take them, and means of columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["BinnedFeatures", "CountFeatures", "StandardFeatures", "are_counts", "known_means"]
+__all__ = [
+    "BinnedFeatures",
+    "CountFeatures",
+    "StandardFeatures",
+    "UsedFeatures",
+    "are_counts",
+    "known_means",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -16,6 +23,7 @@ _CLIP = 4.0  # standard deviations
 _MOSTLY_ZERO = 0.8
 _BLOCK = 128  # columns whose weights exist at the same time
 _BINS = 63  # of values; the last one, 63, is that of missing values
+_EXPONENT = 60  # of 2, from which on features get other units
 
 
 def are_counts(X: Any) -> bool:
@@ -42,6 +50,60 @@ def known_means(values: npt.NDArray[Any], weight: Floats) -> Floats:
         total = np.maximum(w.sum(axis=0), np.finfo(float).tiny)
         means[start : start + _BLOCK] = (w * np.nan_to_num(block)).sum(axis=0) / total
     return means
+
+
+class UsedFeatures:
+    """The features that vary, in units that single precision can hold; sparse if they are counts.
+
+    Attributes
+    ----------
+    columns : ndarray or None
+        The features that vary, if not all.
+    units : ndarray or None
+        Powers of two that these are multiplied by, if some are very large or small.
+    counts : bool
+        Whether they are like counts of words.
+    """
+
+    def fit(self, X: Any) -> UsedFeatures:
+        """Choose the features and their units from training rows."""
+        X = _canonical(X)
+        if sparse.issparse(X):
+            varies = np.bincount(X.indices[X.data != 0.0], minlength=X.shape[1]) > 0
+        else:
+            varies = ((X[0] != X) & ~(np.isnan(X) & np.isnan(X[0]))).any(axis=0)
+        self.columns = None if varies.all() else np.flatnonzero(varies)
+        if not varies.any():
+            self.columns = np.zeros(1, dtype=np.intp)
+        X = X if self.columns is None else X[:, self.columns]
+        if sparse.issparse(X):
+            largest = abs(X).max(axis=0).toarray().ravel()
+        else:
+            largest = np.fmax.reduce(np.abs(X), axis=0, initial=0.0)
+        _, exponent = np.frexp(largest)
+        extreme = (np.abs(exponent) > _EXPONENT) & (largest > 0.0)
+        self.units = np.ldexp(1.0, np.where(extreme, -exponent, 0)) if extreme.any() else None
+        self.counts = are_counts(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the features of some rows: in CSR if they are counts, else dense."""
+        X = _canonical(X)
+        X = X if self.columns is None else X[:, self.columns]
+        if self.units is not None:
+            X = X * self.units
+        if self.counts:
+            return _canonical(sparse.csr_array(X))
+        return X.toarray() if sparse.issparse(X) else X
+
+
+def _canonical(X: Any) -> Any:
+    """Return sparse features with columns in order and no value stored in parts."""
+    if not sparse.issparse(X) or X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
 
 
 class StandardFeatures:

@@ -1,17 +1,19 @@
-"""One random forest for all targets, with out-of-bag predictions.
+"""One random forest for all labels, with out-of-bag predictions.
 
 The forest is grown on the labels, or on random projections of many labels. Its prediction is a
-weighted mean of the training rows that share a leaf with the row: p = W T, with T the targets of
-the training rows, so that any target can be predicted and leaves store no statistics.
+weighted mean of the training rows that share a leaf with the row: p = W Y, with Y the labels of
+the training rows, so that leaves store no statistics.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.special import logit
 
 from fgfm._kernels import apply_trees, grow_tree
 from fgfm._utils.blocks import BLOCK_BYTES, n_threads, run_blocks
@@ -20,9 +22,11 @@ from fgfm.learner._features import BinnedFeatures, known_means
 __all__ = ["LabelForest"]
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 
 _TREES = 200
+_FEW = 50  # trees that are enough if others hardly improve the stack
 _LEAVES = (2, 1)  # least numbers of rows of a leaf, the usual one first
 _TRIAL = 10  # trees that they are compared by
 _DRAWS = 20_000  # rows that a tree is grown on, at most
@@ -32,10 +36,22 @@ _PROJECTIONS = 16
 _SPARSE = 0.2  # share of labels below which they are stored sparse
 _PAD = 8  # outputs that the kernel sums at the same time
 _BLOCK = 1024  # rows whose weights W exist at the same time
+_FREQUENCY = 0.02  # share of the label's frequency in a probability
+_EDGE = 1e-5
 
 
 class LabelForest:
-    """A random forest that predicts all targets as means over training rows.
+    """A random forest that predicts all labels as means over training rows.
+
+    Parameters
+    ----------
+    n_jobs : int or None
+        Number of threads, as in joblib.
+    enough : callable, optional
+        Gets the out-of-bag logits of the first few trees and of twice as many; returns whether no
+        more are needed.
+    tick : callable
+        Called with the share of the work that is done.
 
     Attributes
     ----------
@@ -45,81 +61,100 @@ class LabelForest:
         The trees, as `fgfm._kernels.apply_trees` takes them.
     members : CSR array of shape (nodes, n)
         Weights of the training rows in each leaf, which sum to 1.
-    targets : CSR array of shape (n, T)
-        The targets of the training rows.
-    observed : CSR array of shape (n, T) or None
-        1 where a target is known; None if all are.
+    labels : CSR array of shape (n, m)
+        The labels of the training rows; 0 where one is not known.
+    observed : CSR array of shape (n, m) or None
+        1 where a label is known; None if all are.
+    frequency : ndarray of shape (m,)
+        The frequency of each label.
     """
 
-    def fit(
+    def __init__(
         self,
-        X: Any,
-        labels: Singles,
-        targets: Any,
-        observed: Any,
-        weight: Floats,
-        seed: int,
-        n_jobs: int | None,
-    ) -> Singles:
-        """Grow the trees; return the out-of-bag predictions of the targets, (n, T).
+        n_jobs: int | None = None,
+        enough: Callable[[Singles, Singles], bool] | None = None,
+        tick: Callable[[float], None] = lambda share: None,
+    ) -> None:
+        self._how = n_jobs, enough, tick
+
+    def fit(self, X: Any, labels: Singles, weight: Floats, seed: int) -> Singles:
+        """Grow the trees; return the out-of-bag logits (n, m).
 
         Parameters
         ----------
         X : array or CSR matrix of shape (n, p)
             Features; missing values are NaN.
         labels : ndarray of shape (n, m)
-            What the trees are grown on; NaN where a label is not known.
-        targets : CSR array of shape (n, T)
-            What is predicted; 0 where it is not known.
-        observed : CSR array of shape (n, T) or None
-            1 where a target is known; None if all are.
+            Labels, 0 or 1, or NaN where one is not known.
         weight : ndarray of shape (n,)
             Sample weights, all positive.
         seed : int
             Seeds trees and projections.
-        n_jobs : int or None
-            Number of threads, as in joblib.
 
         Returns
         -------
-        ndarray of shape (n, T)
-            Predictions by the trees that did not see the row; NaN if there is none.
+        ndarray of shape (n, m)
+            Logits by the trees that did not see the row; NaN if there is none.
         """
+        n_jobs, enough, tick = self.__dict__.pop("_how")  # not to be saved
         p = X.shape[1]
         self.columns = None
         if sparse.issparse(X) and p > _COLUMNS:
             frequency = np.bincount(X.indices, minlength=p)
             self.columns = np.sort(np.argsort(-frequency, kind="stable")[:_COLUMNS])
+        known = ~np.isnan(labels)
+        self.observed = None if known.all() else sparse.csr_array(known.astype(np.float32))
+        self.labels = sparse.csr_array(np.nan_to_num(labels))
+        self.frequency = known_means(labels, weight)
         features = BinnedFeatures(self._used(X))
         outputs = _Outputs(labels, weight)
-        self.targets, self.observed = targets, observed
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
 
-        def grow(leaf: int, seeds: npt.NDArray[np.int64]) -> Singles:
+        def grow(leaf: int, seeds: Integers) -> list[_Tree]:
             def tree(block: slice) -> _Tree:
                 return _grow(features, outputs, weight, leaf, int(seeds[block.start]))
 
-            self._store(features, run_blocks(len(seeds), BLOCK_BYTES, n_threads(n_jobs), tree))
+            return run_blocks(len(seeds), BLOCK_BYTES, n_threads(n_jobs), tree)
+
+        def held_out(trees: list[_Tree], seeds: Integers) -> Singles:
+            self._store(features, trees)
             leaves = self._leaves(X)  # (n, trees)
             self._set_members(leaves, weight, seeds)
             return self._means(leaves)
 
-        usual, single = (
-            self._squared_errors(*(grow(leaf, s) for s in seeds[: 2 * _TRIAL].reshape(2, -1)))
-            for leaf in _LEAVES
-        )
-        gain = (usual - single)[np.isfinite(usual + single)]
+        trial = seeds[: 2 * _TRIAL]
+        groups = slice(0, _TRIAL), slice(_TRIAL, 2 * _TRIAL)
+        trees, single = (grow(leaf, trial) for leaf in _LEAVES)
+        errors = [
+            self._squared_errors(*(held_out(grown[group], trial[group]) for group in groups))
+            for grown in (trees, single)
+        ]
+        gain = (errors[0] - errors[1])[np.isfinite(errors[0] + errors[1])]
         # Leaves of one row where the error surely falls, as it does if rows are nearly repeated.
-        surely = gain.sum() > 3.0 * np.sqrt((gain**2).sum())
-        return grow(_LEAVES[int(surely)], seeds)
+        leaf = _LEAVES[0]
+        if gain.sum() > 3.0 * np.sqrt((gain**2).sum()):
+            leaf, trees = _LEAVES[1], single
+        half: Singles | None = None
+        for end in (*range(_FEW // 2, _TREES, _FEW // 2), _TREES):
+            trees += grow(leaf, seeds[len(trees) : end])
+            tick(end / _TREES)
+            if enough is not None and end in (_FEW // 2, _FEW):
+                whole = self._logits(held_out(trees, seeds[:end]))
+                if half is not None and enough(half, whole):
+                    return whole
+                half = whole
+        return self._logits(held_out(trees, seeds))
 
     def predict(self, X: Any) -> Singles:
-        """Return the predictions (n, T) of all trees."""
+        """Return the logits (n, m) of all trees."""
         means = self._means(self._leaves(X))
-        if self.observed is not None:  # a target may be known in no row of the leaves
-            frequency = self.targets.sum(axis=0) / np.maximum(self.observed.sum(axis=0), 1.0)
-            means = np.where(np.isnan(means), frequency, means).astype(np.float32)
-        return means
+        if self.observed is not None:  # a label may be known in no row of the leaves
+            means = np.where(np.isnan(means), self.frequency, means)
+        return self._logits(means)
+
+    def _logits(self, means: npt.NDArray[Any]) -> Singles:
+        p = (1.0 - _FREQUENCY) * means.astype(np.float64) + _FREQUENCY * self.frequency
+        return np.asarray(logit(np.clip(p, _EDGE, 1.0 - _EDGE)), dtype=np.float32)
 
     def _used(self, X: Any) -> Any:
         """Return the features that are used, in single precision."""
@@ -130,10 +165,9 @@ class LabelForest:
         """Keep the trees as arrays, which can be saved and loaded without running code."""
         sizes = np.array([tree.links.shape[1] for tree in trees])
         self.root = np.cumsum(sizes) - sizes
-        for tree, root in zip(trees, self.root, strict=True):
-            children = tree.links[:2]
-            children[children >= 0] += root
-        self.left, self.right, self.feature = np.concatenate([t.links for t in trees], axis=1)
+        links = np.concatenate([tree.links for tree in trees], axis=1)
+        links[:2][links[:2] >= 0] += np.repeat(self.root, sizes)[np.nonzero(links[:2] >= 0)[1]]
+        self.left, self.right, self.feature = links
         bins, self.missing_left = np.concatenate([t.bytes for t in trees], axis=1)
         self.threshold = features.edges[self.feature, bins]
         self.threshold[self.left < 0] = 0.0
@@ -151,9 +185,7 @@ class LabelForest:
                 raise ValueError("the trees of the forest are damaged: a node does not exist")
         return leaves
 
-    def _set_members(
-        self, leaves: npt.NDArray[np.int32], weight: Floats, seeds: npt.NDArray[np.int64]
-    ) -> None:
+    def _set_members(self, leaves: npt.NDArray[np.int32], weight: Floats, seeds: Integers) -> None:
         """Set `members`, and -1 as the leaf of the rows that a tree was grown on."""
         nodes, n = len(self.left), len(weight)
         sizes, indices, data = np.zeros(nodes + 1, dtype=np.int32), [], []
@@ -183,7 +215,7 @@ class LabelForest:
         errors = np.empty(len(one))
         for start in range(0, len(one), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            y = self.targets[rows].toarray()
+            y = self.labels[rows].toarray()
             products = (y - one[rows]) * (y - other[rows])
             if self.observed is not None:
                 products *= self.observed[rows].toarray()
@@ -191,8 +223,8 @@ class LabelForest:
         return errors
 
     def _means(self, leaves: npt.NDArray[np.int32]) -> Singles:
-        """Return the means (n, T) of the targets over the leaves of each row, but those of -1."""
-        means = np.empty((len(leaves), self.targets.shape[1]), dtype=np.float32)
+        """Return the means (n, m) of the labels over the leaves of each row, but those of -1."""
+        means = np.empty((len(leaves), self.labels.shape[1]), dtype=np.float32)
         for start in range(0, len(leaves), _BLOCK):
             block = slice(start, start + _BLOCK)
             row, tree = np.nonzero(leaves[block] >= 0)
@@ -205,13 +237,13 @@ class LabelForest:
                 total = np.bincount(row, minlength=len(leaves[block]))[:, None].astype(float)
             else:
                 total = (W @ self.observed).toarray()
-            values = (W @ self.targets).toarray()
+            values = (W @ self.labels).toarray()
             with np.errstate(invalid="ignore"):
                 means[block] = values / total  # NaN where no training row is known
         return means
 
 
-def _bootstrap(n: int, seed: int) -> npt.NDArray[np.int64]:
+def _bootstrap(n: int, seed: int) -> Integers:
     """Return how often each of n rows is drawn with replacement."""
     draws = np.random.default_rng(seed).integers(n, size=min(n, _DRAWS))
     return np.bincount(draws, minlength=n)

@@ -1,6 +1,6 @@
-"""One kernel ridge regression for all targets, with leave-one-out predictions.
+"""One kernel ridge regression of all labels, with leave-one-out predictions.
 
-Targets share one eigendecomposition, from which the predictions, and the residuals that leaving
+Labels share one eigendecomposition, from which the predictions, and the residuals that leaving
 each row out would give, follow in closed form for every penalty.
 """
 
@@ -13,14 +13,16 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
+from scipy.special import logit
 
 from fgfm._utils.blocks import slices
 from fgfm._utils.parallel import interruptible, one_blas_thread
-from fgfm.learner._features import known_means
+from fgfm.learner._features import CountFeatures, known_means
 
 __all__ = ["KernelRidge"]
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 
 _PENALTIES = np.logspace(-3.0, 3.0, 13)  # times the mean of the kernel of a row with itself
 _WIDTHS = (0.25, 1.0)  # of the Laplacian kernel, relative to the median distance
@@ -36,6 +38,8 @@ _BLOCK = 2048  # rows whose predictions are computed at the same time
 _VALUES, _DIFFERENCES, _PRODUCTS = 1 << 20, 3e8, 4e9
 _FOLDS = 5  # of rows whose held-out predictions have penalties chosen by the others
 _TARGETS = 128  # that are fitted at the same time
+_SCALE = 4.0  # of values of 0 and 1, as logits
+_EDGE = 0.03  # distance from 0 and 1 that values on counts keep, before the logit is taken
 _NULL = 1e-10  # eigenvalues below this part of the largest are 0
 _ROUNDING = 1e-13  # and those below this part of the trace before centring
 
@@ -57,6 +61,8 @@ class KernelRidge:
         Transforms the features.
     kernel : {"laplacian", "linear"}
         The kernel: :math:`\exp(-2 g \|x - z\|_1 / \text{median})`, or the scalar product.
+    landmarks : int
+        Number of rows that kernel values are computed with, at most, where rows are many.
 
     Attributes
     ----------
@@ -70,14 +76,13 @@ class KernelRidge:
         Width g of the Laplacian kernel, and the median distance.
     """
 
-    def __init__(self, features: Any, kernel: str) -> None:
+    def __init__(self, features: Any, kernel: str, landmarks: int = _LANDMARKS) -> None:
         self.features = features
         self.kernel = kernel
+        self.landmarks = landmarks
 
-    def fit(
-        self, X: Any, targets: npt.NDArray[Any], weight: Floats, seed: int
-    ) -> npt.NDArray[np.float32]:
-        """Fit all targets; return their leave-one-out predictions (n, T).
+    def fit(self, X: Any, targets: Singles, weight: Floats, seed: int) -> Singles:
+        """Fit all targets; return their leave-one-out predictions (n, T), as logits.
 
         Parameters
         ----------
@@ -93,7 +98,7 @@ class KernelRidge:
         Returns
         -------
         ndarray of shape (n, T)
-            Predictions for each row from all others.
+            Predictions for each row from all others, as logits.
         """
         n, T = targets.shape
         with one_blas_thread:
@@ -123,10 +128,10 @@ class KernelRidge:
                         self.intercept[at] = means[at] - at_centre
                     self.coef = np.concatenate(coef, axis=1)
                 del design, eigen  # before the next design is computed
-        return predictions
+        return self._logits(predictions)
 
-    def predict(self, X: Any) -> npt.NDArray[np.float32]:
-        """Return the predictions (n, T).
+    def predict(self, X: Any) -> Singles:
+        """Return the predictions (n, T), as logits.
 
         A product of matrices may differ in its last bits with the number of rows: rounding to
         single precision makes the predictions of a row the same in any block of rows.
@@ -138,7 +143,18 @@ class KernelRidge:
                 Z = self.features.transform(X[rows])
                 K = Z if self.points is None else self._kernel(Z, self.points, self.width)
                 predictions[rows] = K @ self.coef + self.intercept
-        return predictions
+        return self._logits(predictions)
+
+    def _logits(self, values: Singles) -> Singles:
+        """Return the values of a regression as logits.
+
+        Most words say nothing about a rare label: its regressions on counts stay near 0 with few
+        values near 1, which the logit spreads. Those on other features spread around the mean.
+        """
+        if not isinstance(self.features, CountFeatures):
+            return np.float32(_SCALE) * values
+        p = _EDGE + (1.0 - 2.0 * _EDGE) * np.clip(values.astype(np.float64), 0.0, 1.0)
+        return np.asarray(logit(p), dtype=np.float32)
 
     def _designs(self, Z: Any, seed: int) -> Any:
         """Yield widths and designs: a kernel matrix, or features with that Gram matrix."""
@@ -155,7 +171,7 @@ class KernelRidge:
         if n <= _EXACT:
             self.points = Z
         else:
-            count = min(_LANDMARKS, max(_LEAST_LANDMARKS, int(_ENTRIES / n)))
+            count = min(self.landmarks, max(_LEAST_LANDMARKS, int(_ENTRIES / n)))
             rows = np.random.default_rng(seed).choice(n, count, replace=False)
             self.points = Z[np.sort(rows)]
         if self.kernel == "laplacian":

@@ -33,7 +33,9 @@ class LabelLogistic:
     Parameters
     ----------
     features : CountFeatures
-        Transforms the features; fitted.
+        Transforms the features.
+    n_jobs : int or None
+        Number of threads, as in joblib.
 
     Attributes
     ----------
@@ -43,8 +45,9 @@ class LabelLogistic:
         Intercepts.
     """
 
-    def __init__(self, features: Any) -> None:
+    def __init__(self, features: Any, n_jobs: int | None = None) -> None:
         self.features = features
+        self.n_jobs = n_jobs
 
     @staticmethod
     def most(X: Any, m: int) -> int:
@@ -54,9 +57,7 @@ class LabelLogistic:
             return 0
         return sum(X.nnz * m <= work for work in _WORK)
 
-    def fit(
-        self, X: Any, labels: Singles, weight: Floats, seed: int, n_jobs: int | None = None
-    ) -> Singles:
+    def fit(self, X: Any, labels: Singles, weight: Floats, seed: int) -> Singles:
         """Fit all labels; return their held-out logits (n, m).
 
         Parameters
@@ -69,15 +70,13 @@ class LabelLogistic:
             Sample weights, all positive.
         seed : int
             Seeds the folds.
-        n_jobs : int or None
-            Number of threads, as in joblib.
 
         Returns
         -------
         ndarray of shape (n, m)
             Logits by the model of the other folds, or of all rows if the label is not known.
         """
-        Z = self.features.transform(X)
+        Z = self.features.fit(X, weight).transform(X)
         known = ~np.isnan(labels)
 
         def regress(rows: Any, at: Any) -> list[RidgeFit]:
@@ -89,7 +88,7 @@ class LabelLogistic:
                 cv=_FOLDS,
                 tol=_TOLERANCE,
                 random_state=seed,
-                n_jobs=n_jobs,
+                n_jobs=self.n_jobs,
                 held_out=True,
             )
 

@@ -1,4 +1,4 @@
-"""The single probability threshold with the best F-measure."""
+"""The single threshold with the best F-measure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from fgfm._utils.validation import (
     AVERAGES,
     check_average_of,
     check_beta,
-    check_marginals,
-    check_stored_probabilities,
+    check_finite,
     check_zero_division,
     label_sets,
     real_array,
@@ -33,12 +32,13 @@ def best_threshold(
     zero_division: float = 1.0,
     average: str = "samples",
 ) -> float:
-    """Return the threshold on probabilities with the best F-measure.
+    """Return the threshold on probabilities, or other scores, with the best F-measure.
 
     Parameters
     ----------
     proba : array-like, sparse matrix or data frame of shape (n, m) or (n,)
-        Probabilities of the labels. Those that a sparse matrix does not store are 0.
+        Probabilities of the labels, or other scores, higher for more probable labels. Labels that
+        a sparse matrix does not store are never selected.
     labels : array-like, sparse matrix or data frame of the same shape
         True labels, 0 or 1. 1-D labels are those of a binary classifier: one problem over all
         rows.
@@ -53,7 +53,7 @@ def best_threshold(
     Returns
     -------
     float
-        The threshold, half-way between two probabilities; among equally good ones, the one
+        The threshold, half-way between two values; among equally good ones, the one
         nearest to the middle of their range.
 
     Examples
@@ -95,7 +95,8 @@ def threshold_of(
     if len(values) > _MAX_CANDIDATES:  # a finer grid would not change the score noticeably
         values = np.unique(np.quantile(values, np.linspace(0.0, 1.0, _MAX_CANDIDATES)))
     middle = (values[1:] + values[:-1]) / 2.0
-    candidates = np.concatenate([[0.0], middle, values[-1:]])  # (T,)
+    none = values[:1] - 1.0 if len(values) and values[0] < 0.0 else [0.0]  # above it are all
+    candidates = np.concatenate([none, middle, values[-1:]])  # (T,)
     total, mass = np.zeros((2, len(candidates)))
     for p, y, size in _problems(_problem_rows(proba, average), _problem_rows(labels, average)):
         # numbers of labels of the problem, and of its true labels, above each candidate: (T,)
@@ -132,15 +133,15 @@ def _are_labels(value: Any) -> bool:
 
 
 def _probabilities(proba: Any, flat: bool) -> Any:
-    """Validate probabilities; return an array (n, m), or CSR if they are sparse."""
+    """Validate probabilities or scores; return an array (n, m), or CSR if they are sparse."""
     if sparse.issparse(proba):
         csr = sparse_marginals(proba, "proba").copy()
         csr.sum_duplicates()
-        check_stored_probabilities(csr, "proba")
+        check_finite(csr, "proba", "probabilities and scores")
         return csr
     p = real_array(proba, "proba", ("row",) if flat else ("row", "label"))
-    check_marginals(p, "proba", (0, 0)[: p.ndim])
-    p = np.clip(p.astype(np.float64), 0.0, 1.0)
+    check_finite(p, "proba", "probabilities and scores")
+    p = p.astype(np.float64)
     return p[:, None] if flat else p
 
 

@@ -25,6 +25,8 @@ from fgfm.decision.gpu.functions import (
     TINY,
     Precision,
     above,
+    best_or_empty,
+    load_four,
     multiprocessors,
     one_minus_exp,
     times,
@@ -193,6 +195,63 @@ def _bounds(p, weighted, mean, b):
 
 
 @triton.jit
+def _positions(F, L, LABELS, FACTORS, ALL):
+    """Return which elements of a tile are labels of a row, and their positions in it."""
+    flat = tl.arange(0, ALL)
+    used = flat < L
+    position = flat
+    if FACTORS > 0:
+        used = (flat // LABELS < F) & (flat % LABELS < L)
+        position = flat // LABELS * L + flat % LABELS
+    return used, position
+
+
+@triton.jit
+def _masses_of_factors(d, slack, FACTORS):
+    """Return P(y = 0) and P(y != 0) from d of the factors, and whether each is at most 1."""
+    own_present = tl.sum(d, 0)
+    fits = tl.sum((own_present <= 1.0 + slack).to(tl.int32)) == FACTORS
+    log_empty = tl.sum(_log_absent(own_present))
+    return tl.exp(log_empty).to(d.dtype), one_minus_exp(log_empty).to(d.dtype), fits
+
+
+@triton.jit
+def _masses(masses, share, slack, MASSES):
+    """Return P(y = 0) and P(y != 0), those that are given or those of P, and whether they fit."""
+    present = tl.sum(share)
+    fits = present <= 1.0 + slack
+    present = tl.minimum(present, 1.0)
+    absent = 1.0 - present
+    if MASSES:
+        absent = tl.load(masses)
+        present = tl.load(masses + 1)
+        fits = absent >= 0.0
+    return absent, present, fits
+
+
+@triton.jit
+def _candidates(p, weighted, mean, empty, beta2):
+    """Mark the labels that can be in an optimal set.
+
+    They have p / (beta^2 + 2) + sqrt(ratio p) >= V / (1 + beta^2).
+    """
+    b = tl.minimum(beta2, 1e18).to(tl.float32)  # beyond it, F equals recall in float32
+    floor, highest = _bounds(p, weighted, mean, b)
+    floor = tl.maximum(floor, empty.to(tl.float32) / (1.0 + b))
+    root = tl.sqrt(highest) + tl.sqrt(highest + 4.0 * floor / (b + 2.0))
+    root = 2.0 * floor / tl.where(root > 0.0, root, 1.0)
+    return p >= root * root * (1.0 - _MARGIN)
+
+
+@triton.jit
+def _list_positions(marked, positions, to, LIST):
+    """List the positions of the candidates; return their number, which may exceed LIST."""
+    place = tl.cumsum(marked.to(tl.int32), 0) - 1
+    tl.store(to + place, positions, mask=marked & (place < LIST))
+    return tl.sum(marked.to(tl.int32))
+
+
+@triton.jit
 def _list_columns(P, own, listed, C, one, S, CHUNK, LIST):
     """Store the columns of the candidates: P itself."""
     item = tl.arange(0, LIST)
@@ -266,7 +325,7 @@ def _mark_labels(labels, label, listed, C, weights, size, m, Q, sizes, tie, one,
 
 
 @triton.jit(do_not_specialize=["n", "F", "L", "Q", "sizes", "one"])
-def _kernel(
+def _cardinalities_kernel(
     P,
     masses,
     rows,
@@ -296,66 +355,35 @@ def _kernel(
     MASSES: tl.constexpr,  # the probabilities of empty and other sets are given
     NONEMPTY: tl.constexpr,
 ):
-    dtype = expected.dtype.element_ty
     ALL: tl.constexpr = LABELS * FACTORS if FACTORS > 0 else LABELS
-    beta2 = tl.load(table)
-    zero_division = tl.load(table + 1)
-    tie = tl.load(table + 2)
-    slack = tl.load(table + 3)
+    beta2, zero_division, tie, slack = load_four(table)
     cardinalities = table + 4
-    scale = cardinalities + 2 * PADDED_S
-    flat = tl.arange(0, ALL)
-    if FACTORS > 0:
-        used = (flat // LABELS < F) & (flat % LABELS < L)
-        position = flat // LABELS * L + flat % LABELS
-    else:
-        used = flat < L
-        position = flat
+    scale = cardinalities + 2 * PADDED_S  # of the nodes of a rule
+    used, position = _positions(F, L, LABELS, FACTORS, ALL)
     item = tl.arange(0, LIST)
     first = tl.program_id(0).to(tl.int64)
     found += first * LIST
     C = space + first * SPACE
     for at in range(first, n, tl.num_programs(0)):
-        row = at
-        if LISTED:
-            row = tl.load(rows + at)
+        row = tl.load(rows + at) if LISTED else at
         start = P + row * row_step
         total, weighted, share = _label_sums(
             start, position, used, cardinalities, one, ALL, S, PADDED_S, CHUNK, FACTORS
         )
-        valid = tl.sum((total <= 1.0 + slack).to(tl.int32)) == ALL
         p = total.to(tl.float32)  # bounds with a margin need no more digits
         mean = tl.sum(p)
         if FACTORS > 0:
             weighted += (mean - p) * p  # at least E[y_i s], see docs/design.md
             d = _factor_distributions(start, C + Q * LIST, F, L, S, PADDED_S, FACTORS)
-            own_present = tl.sum(d, 0)
-            valid = valid & (tl.sum((own_present <= 1.0 + slack).to(tl.int32)) == FACTORS)
-            log_empty = tl.sum(_log_absent(own_present))
-            absent = tl.exp(log_empty).to(dtype)
-            present = one_minus_exp(log_empty).to(dtype)
-        elif MASSES:
-            absent = tl.load(masses + 2 * row)
-            present = tl.load(masses + 2 * row + 1)
+            absent, present, fits = _masses_of_factors(d, slack, FACTORS)
         else:
-            present = tl.sum(share)
-            valid = valid & (present <= 1.0 + slack)
-            present = tl.minimum(present, 1.0)
-            absent = 1.0 - present
+            absent, present, fits = _masses(masses + 2 * row, share, slack, MASSES)
+        valid = fits & (tl.sum((total <= 1.0 + slack).to(tl.int32)) == ALL)
         if NONEMPTY:
-            valid = valid & ((present == 0.0) | (present >= TINY))
+            valid &= (present == 0.0) | (present >= TINY)
         empty = absent * 0.0 if NONEMPTY else absent * zero_division
-
-        # candidates: p / (beta^2 + 2) + sqrt(ratio p) >= V / (1 + beta^2)
-        b = tl.minimum(beta2, 1e18).to(tl.float32)  # beyond it, F equals recall in float32
-        floor, highest = _bounds(p, weighted, mean, b)
-        floor = tl.maximum(floor, empty.to(tl.float32) / (1.0 + b))
-        root = tl.sqrt(highest) + tl.sqrt(highest + 4.0 * floor / (b + 2.0))
-        root = 2.0 * floor / tl.where(root > 0.0, root, 1.0)
-        is_candidate = (p >= root * root * (1.0 - _MARGIN)) & (total > 0.0)
-        place = tl.cumsum(is_candidate.to(tl.int32), 0) - 1
-        count = tl.sum(is_candidate.to(tl.int32))
-        tl.store(found + place, position, mask=is_candidate & (place < LIST))
+        is_candidate = _candidates(p, weighted, mean, empty, beta2) & (total > 0.0)
+        count = _list_positions(is_candidate, position, found, LIST)
         postponed = count > LIST
         count = tl.where(valid & (count <= LIST), count, 0)
         tl.debug_barrier()
@@ -368,19 +396,12 @@ def _kernel(
         else:
             _list_columns(start, own, listed, C, one, S, CHUNK, LIST)
         tl.debug_barrier()
-
         size, best, peak = _best_size(C, weights, count, Q, sizes, tie, one, LIST)
-        if NONEMPTY:
-            wins = (peak > 0.0) & (present > 0.0)
-            answer = tl.where(wins, best / tl.where(wins, present, 1.0), float("nan"))
-        else:
-            wins = peak > empty * (1.0 + tie)
-            answer = tl.where(wins, best, empty)
+        answer, wins = best_or_empty(best, peak, empty, present, tie, NONEMPTY)
         if wins:
             label = tl.load(column + own, mask=listed, other=0)
-            _mark_labels(
-                labels + row * m, label, listed, C, weights, size, m, Q, sizes, tie, one, LIST
-            )
+            to = labels + row * m
+            _mark_labels(to, label, listed, C, weights, size, m, Q, sizes, tie, one, LIST)
         answer = tl.where(postponed, _POSTPONED, answer)
         tl.store(expected + row, tl.where(valid, answer, _OUTSIDE))
         tl.debug_barrier()
@@ -492,7 +513,7 @@ def _launch(
     )
     space = Q * length + factors * wide_S
     with torch.cuda.device(P.device):
-        _kernel[(programs,)](
+        _cardinalities_kernel[(programs,)](
             P,
             P if masses is None else masses,
             P if rows is None else rows,

@@ -22,8 +22,10 @@ __all__ = [
     "add_eight",
     "add_pair",
     "add_powers",
+    "best_or_empty",
     "exponent",
     "largest_labels",
+    "load_four",
     "multiprocessors",
     "nan_max",
     "nan_min",
@@ -108,6 +110,27 @@ def one_minus_exp(x):
     for j in tl.static_range(0, 17):
         series = 1.0 + x * (1.0 / (18 - j)) * series
     return tl.where(x > -0.5, -x * series, 1.0 - tl.exp(x))
+
+
+@triton.jit
+def load_four(table):
+    """Return the first four numbers of a table."""
+    return tl.load(table), tl.load(table + 1), tl.load(table + 2), tl.load(table + 3)
+
+
+@triton.jit
+def best_or_empty(best, peak, empty, present, tie, NONEMPTY):
+    """Return the expected F, and True if the best set is better than the empty one.
+
+    `peak` is the largest value, `empty` that of the empty set, and `present` P(y != 0).
+    """
+    if NONEMPTY:
+        wins = (peak > 0.0) & (present > 0.0)
+        answer = tl.where(wins, best / tl.where(wins, present, 1.0), float("nan"))
+    else:
+        wins = peak > empty * (1.0 + tie)
+        answer = tl.where(wins, best, empty)
+    return answer, wins
 
 
 # Dinkelbach's iteration for the maximum of mass / (spread + number) over the sets of the most

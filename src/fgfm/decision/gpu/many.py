@@ -72,8 +72,10 @@ _STEPS = tl.constexpr(12)  # of Dinkelbach's iteration, at most
 
 
 @triton.jit
-def _fixed_set(k, base, b, m1, m2, m3, m4, variance, skewness, size):
-    """Bound E[N / (b s + k)] from above, N the true labels among `size` with these power sums."""
+def _bound_of_size(k, m, law, size):
+    """Bound mu E[N / X] from above, N the true labels among `size` with power sums m1, m2, .."""
+    m1, m2, m3, m4 = m[0], m[1], m[2], m[3]
+    base, b, variance, skewness = law
     mu = base + k
     r = b / mu
     c = m1 - m2
@@ -81,47 +83,48 @@ def _fixed_set(k, base, b, m1, m2, m3, m4, variance, skewness, size):
     u = m1 - 7.0 * m2 + 12.0 * m3 - 6.0 * m4
     fourth = 3.0 * variance * variance + variance
     inner = m1 * variance + t - r * (m1 * skewness + 3.0 * c * variance + u)
-    return (m1 - r * (c - r * inner)) / mu + r * r * r * r * fourth * size / (b * size + k)
+    bound = (m1 - r * (c - r * inner)) / mu + r * r * r * r * fourth * size / (b * size + k)
+    return (base + k) * bound
 
 
 @triton.jit
-def _no_larger_above(rank, high, base, b, m1, m2, m3, m4, variance, skewness, least, LEVELS):
+def _intervals(most, LEVELS):
+    """Return the ends of the intervals of 1 to `most` labels, and which are not empty."""
+    first = tl.exp2(tl.arange(0, LEVELS).to(tl.float64))
+    last = tl.minimum(2.0 * first, most)
+    return tl.minimum(first, last), last, first <= last
+
+
+@triton.jit
+def _no_larger_above(rank, high, m, law, least, LEVELS):
     """Return True if no set of fewer than `rank` labels has the value `least` or more.
 
     The `rank` most probable labels are above `high`. A set without d of them has at most
     E[N / X] - d high / (b (1 + E - high) + k), by Jensen. On an interval of sizes mu E[N / X] is
     at most its larger end, since 1 / E[N / X] is concave, and the rest is a linear fraction.
     """
-    first = tl.exp2(tl.arange(0, LEVELS).to(tl.float64))
-    last = tl.minimum(2.0 * first, rank - 1.0)
-    used = first <= last
-    first = tl.minimum(first, last)
+    base, b = law[0], law[1]
+    first, last, used = _intervals(rank - 1.0, LEVELS)
     ka = rank - last
     kb = rank - first
-    at_a = (base + ka) * _fixed_set(ka, base, b, m1, m2, m3, m4, variance, skewness, rank)
-    at_b = (base + kb) * _fixed_set(kb, base, b, m1, m2, m3, m4, variance, skewness, rank)
-    top = tl.maximum(at_a, at_b)
+    top = tl.maximum(_bound_of_size(ka, m, law, rank), _bound_of_size(kb, m, law, rank))
     loss = high / (1.0 + b * tl.maximum(1.0 - high, 0.0) / (base + ka))
     bound = tl.maximum((top - last * loss) / (base + ka), (top - first * loss) / (base + kb))
     return tl.sum((used & ~(bound < least)).to(tl.int32)) == 0
 
 
 @triton.jit
-def _no_larger_below(rank, m, low, base, b, m1, m2, m3, m4, variance, skewness, least, LEVELS):
-    """Return True if no set of more than `rank` labels has the value `least` or more.
+def _no_larger_below(rank, labels, low, m, law, least, LEVELS):
+    """Return True if no set of more than `rank` of all labels has the value `least` or more.
 
     All labels after the first `rank` ones are below `low`: d of them add at most
     d low E[1 / (b s + k)].
     """
-    first = tl.exp2(tl.arange(0, LEVELS).to(tl.float64))
-    last = tl.minimum(2.0 * first, m - rank)
-    used = first <= last
-    first = tl.minimum(first, last)
+    base, b, variance, skewness = law
+    first, last, used = _intervals(labels - rank, LEVELS)
     ka = rank + first
     kb = rank + last
-    at_a = (base + ka) * _fixed_set(ka, base, b, m1, m2, m3, m4, variance, skewness, rank)
-    at_b = (base + kb) * _fixed_set(kb, base, b, m1, m2, m3, m4, variance, skewness, rank)
-    top = tl.maximum(at_a, at_b)
+    top = tl.maximum(_bound_of_size(ka, m, law, rank), _bound_of_size(kb, m, law, rank))
     # E[1 / X]: a set with N = 1
     fourth = 3.0 * variance * variance + variance
     ra = b / (base + ka)
@@ -153,27 +156,15 @@ def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY):
 
 
 @triton.jit
-def best_rank(sorted_values, size, above, low, high, s, a, m, table, nodes, CAPACITY, LEVELS):
-    """Find the best set among those that end in a sorted list, and prove that no other is better.
+def _store_rule(above, size, labels, sums, table, nodes):
+    """Store the rule for the numbers of labels that occur but for a probability of exp(-TAIL).
 
-    Parameters: the list and its length, the number of labels above it, and their power sums `a`;
-    the interval of probabilities that it covers; the power sums `s` of all m labels; the table of
-    `table_of`; room for 4 `RULES` numbers.
-
-    Returns the value of the best set divided by 1 + b, how many labels of the list are in it, and
-    True if the bounds confirm that it is optimal.
+    Returns the number of its nodes, and True if it serves the range.
     """
-    s1, s2, s3, s4, s5, s6, s7, s8 = s
-    a1, a2, a3, a4, a5, a6, a7, a8 = a
+    s1, s2, s3, s4, s5, s6, s7, s8 = sums
     b = tl.load(table + _BETA2)
-    tie = tl.load(table + _TIED)
-    variance = s1 - s2
-    skewness = s1 - 3.0 * s2 + 2.0 * s3
-    base = b * s1
-
-    # the rule for the cardinalities that occur but for a probability of exp(-TAIL)
     reach = tl.sqrt(s1 * (2.0 * TAIL) + TAIL * TAIL / 9.0) + TAIL / 3.0
-    most = tl.minimum(m, 1.0 + s1 + reach)
+    most = tl.minimum(labels, 1.0 + s1 + reach)
     a_min = b * tl.maximum(1.0, s1 - tl.sqrt(s1 * (2.0 * TAIL))) + tl.maximum(above, 1.0)
     a_max = b * most + above + size
     node = tl.arange(0, _RULES)
@@ -192,8 +183,17 @@ def best_rank(sorted_values, size, above, low, high, s, a, m, table, nodes, CAPA
     log_product = -exponent(s1, s2, s3, s4, s5, s6, s7, s8, u)
     tl.store(nodes + 3 * _RULES + node, b * log_z + log_product)
     tl.debug_barrier()
+    return rule + 1, served
 
-    # V_k / (1 + b) = sum_r w_r z_r^k zeta_r D(zeta_r) sum_j u_r^j S_(j+1)(k), from k = above on
+
+@triton.jit
+def _values(sorted_values, size, above, sums_above, nodes, count, CAPACITY):
+    """Return V_k / (1 + b) of the sets that end in a sorted list, from k = above on.
+
+    V_k / (1 + b) = sum_r w_r z_r^k zeta_r D(zeta_r) sum_j u_r^j S_(j+1)(k). Also returned: the
+    first four power sums of all labels up to the end of the list.
+    """
+    a1, a2, a3, a4, a5, a6, a7, a8 = sums_above
     item = tl.arange(0, CAPACITY)
     x = tl.load(sorted_values + item - 1, mask=(item > 0) & (item <= size), other=0.0)
     x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float64, tl.float32)
@@ -207,7 +207,7 @@ def best_rank(sorted_values, size, above, low, high, s, a, m, table, nodes, CAPA
     t8 = a8 + tl.cumsum(x8, 0).to(tl.float64)
     k = above + item.to(tl.float64)
     value = k * 0.0
-    for r in range(rule + 1):
+    for r in range(count):
         z = tl.load(nodes + r)
         v = tl.load(nodes + _RULES + r)
         scale = tl.load(nodes + 2 * _RULES + r)
@@ -216,22 +216,41 @@ def best_rank(sorted_values, size, above, low, high, s, a, m, table, nodes, CAPA
         total = t1 + v * (t2 + v * (t3 + v * (t4 + v * total)))
         value += scale * tl.exp(k * z + shifted) * total
     value = tl.where((item <= size) & (k > 0.0), value, 0.0)
-    peak = tl.max(value)
-    chosen = tl.min(tl.where(value >= peak * (1.0 - tie), item, CAPACITY))
-    best = tl.sum(tl.where(item == chosen, value, 0.0))
-
-    least = peak * (1.0 - _LOST)
     end = item == size
     e1 = tl.sum(tl.where(end, t1, 0.0))
     e2 = tl.sum(tl.where(end, t2, 0.0))
     e3 = tl.sum(tl.where(end, t3, 0.0))
     e4 = tl.sum(tl.where(end, t4, 0.0))
-    left = _no_larger_above(
-        above, high, base, b, a1, a2, a3, a4, variance, skewness, least, LEVELS
-    )
-    right = _no_larger_below(
-        above + size, m, low, base, b, e1, e2, e3, e4, variance, skewness, least, LEVELS
-    )
+    return value, (e1, e2, e3, e4)
+
+
+@triton.jit
+def best_rank(
+    sorted_values, size, above, low, high, sums, sums_above, labels, table, nodes, CAPACITY, LEVELS
+):
+    """Find the best set among those that end in a sorted list, and prove that no other is better.
+
+    Parameters: the list and its length, the number of labels above it; the interval of
+    probabilities that it covers; the power sums of all labels, and of those above the list; the
+    number of labels; the table of `table_of`; room for 4 `RULES` numbers.
+
+    Returns the value of the best set divided by 1 + b, how many labels of the list are in it, and
+    True if the bounds confirm that it is optimal.
+    """
+    s1, s2, s3 = sums[0], sums[1], sums[2]
+    b = tl.load(table + _BETA2)
+    tie = tl.load(table + _TIED)
+    base = b * s1
+    law = (base, b, s1 - s2, s1 - 3.0 * s2 + 2.0 * s3)  # b E, b, variance and third cumulant
+    count, served = _store_rule(above, size, labels, sums, table, nodes)
+    value, ends = _values(sorted_values, size, above, sums_above, nodes, count, CAPACITY)
+    item = tl.arange(0, CAPACITY)
+    peak = tl.max(value)
+    chosen = tl.min(tl.where(value >= peak * (1.0 - tie), item, CAPACITY))
+    best = tl.sum(tl.where(item == chosen, value, 0.0))
+    least = peak * (1.0 - _LOST)
+    left = _no_larger_above(above, high, sums_above, law, least, LEVELS)
+    right = _no_larger_below(above + size, labels, low, ends, law, least, LEVELS)
     return best, chosen, left & right & served & (base + above >= b * _AMPLE)
 
 
@@ -267,8 +286,80 @@ def table_of(beta: float, zero_division: float, device: Any) -> Any:
     return torch.as_tensor(np.concatenate(flat), dtype=torch.float64, device=device)
 
 
+@triton.jit
+def _window(p, mean, spread, m, NEAR: tl.constexpr):
+    """Return the interval of probabilities in which the optimal set can end, by Dinkelbach."""
+    level = mean / (spread + m)
+    before = level * 0.0
+    step = (mean * 0.0).to(tl.int32)
+    while (level > before * 1.01) & (step < _STEPS):  # the last step squares the error
+        masses, marks = above(p, level)
+        mass, number = tl.reduce((tl.sum(masses, 1), tl.sum(marks, 1)), 0, add_pair)
+        before = level
+        level = next_level(mass, number, spread)
+        step += 1
+    near = tl.sum(tl.sum((tl.abs(p - level) < 0.125 * level).to(tl.int32), 1))
+    # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
+    reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(p.dtype) + 1.5 / mean)
+    low = level - tl.minimum(reach, 0.5 * level)
+    return low, level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
+
+
+@triton.jit
+def _sum_and_list(own, m, low, high, values, places, TILE: tl.constexpr, CAPACITY: tl.constexpr):
+    """Return power sums of all labels and of those above `high`, and their number; list others.
+
+    Labels from `low` on are listed, with their places; the last result is the number of these.
+    The row is read again, from the cache: tiles of all powers would not fit into registers.
+    """
+    item = tl.arange(0, TILE)
+    zeros = tl.zeros([TILE], tl.float64)
+    ones = zeros + 1.0
+    s1, s2, s3, s4, a1, a2, a3, a4 = zeros, zeros, zeros, zeros, zeros, zeros, zeros, zeros
+    zero = tl.zeros([TILE], tl.float32)
+    s5, s6, s7, s8, a5, a6, a7, a8 = zero, zero, zero, zero, zero, zero, zero, zero
+    number = item * 0
+    size = m * 0
+    for start in range(0, m, TILE):
+        x = tl.load(own + start + item, mask=start + item < m, other=-1.0).to(low.dtype)
+        is_near = (x >= low) & (x <= high)
+        is_above = x > high
+        x = tl.maximum(x, 0.0)
+        x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float64, tl.float32)
+        s1 += x1
+        s2 += x2
+        s3 += x3
+        s4 += x4
+        s5 += x5
+        s6 += x6
+        s7 += x7
+        s8 += x8
+        one = tl.where(is_above, 1.0, 0.0)
+        a5 += one * x5
+        a6 += one * x6
+        a7 += one * x7
+        a8 += one * x8
+        one64 = tl.where(is_above, ones, zeros)  # a conversion would take longer
+        a1 += one64 * x1
+        a2 += one64 * x2
+        a3 += one64 * x3
+        a4 += one64 * x4
+        number += is_above.to(tl.int32)
+        marks = is_near.to(tl.int32)
+        found = tl.sum(marks)
+        if found > 0:
+            place = size + tl.cumsum(marks, 0) - 1
+            is_near = is_near & (place < CAPACITY)
+            tl.store(values + place, x1, mask=is_near)
+            tl.store(places + place, start + item, mask=is_near)
+            size += found
+    sums = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
+    sums_above = tl.reduce((a1, a2, a3, a4, a5, a6, a7, a8), 0, add_eight)
+    return sums, sums_above, tl.sum(number).to(tl.float64), size
+
+
 @triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
-def _dense_kernel(
+def _many_kernel(
     proba,
     rows,
     labels,
@@ -289,9 +380,6 @@ def _dense_kernel(
 ):
     dtype = expected.dtype.element_ty
     column = tl.arange(0, WIDTH)[:, None] + tl.arange(0, DEPTH)[None, :] * WIDTH
-    item = tl.arange(0, TILE)
-    zeros = tl.zeros([TILE], tl.float64)
-    ones = zeros + 1.0
     first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
     values = space + first * (2 * CAPACITY + 4 * _RULES)
     sorted_values = values + CAPACITY
@@ -299,86 +387,30 @@ def _dense_kernel(
     own_places = places + first * (2 * CAPACITY)
     sorted_places = own_places + CAPACITY
     b = tl.load(table)
-    beta2 = b.to(dtype)
-    size_limit = b * 0.0 + m  # float64
     for at in range(first, n, tl.num_programs(0)):
         row = tl.load(rows + at).to(tl.int64)
         own = proba + row * row_step
         p = tl.load(own + column, mask=column < m, other=0.0).to(dtype)
         mean = tl.sum(tl.sum(p, 1))
         valid = tl.max(tl.max(tl.abs(p - 0.5), 1)) <= 0.5
-        spread = beta2 * (1.0 + mean)
-        level = mean / (spread + m)
-        before = level * 0.0
-        step = n * 0
-        while (level > before * 1.01) & (step < _STEPS):  # the last step squares the error
-            masses, marks = above(p, level)
-            mass, number = tl.reduce((tl.sum(masses, 1), tl.sum(marks, 1)), 0, add_pair)
-            before = level
-            level = next_level(mass, number, spread)
-            step += 1
-        near = tl.sum(tl.sum((tl.abs(p - level) < 0.125 * level).to(tl.int32), 1))
-        # b high / (b E) is what Jensen's inequality loses in the bound on smaller sets
-        reach = level * (NEAR * 0.25 / tl.maximum(near, 1).to(dtype) + 1.5 / mean)
-        low = level - tl.minimum(reach, 0.5 * level)
-        high = level + tl.minimum(reach, 0.5 * tl.maximum(1.0 - level, 0.0))
-
-        # Power sums of all labels and of those above, and the list of those between. The row is
-        # read again, from the cache: tiles of all powers would not fit into registers.
-        s1, s2, s3, s4, a1, a2, a3, a4 = zeros, zeros, zeros, zeros, zeros, zeros, zeros, zeros
-        zero = tl.zeros([TILE], tl.float32)
-        s5, s6, s7, s8, a5, a6, a7, a8 = zero, zero, zero, zero, zero, zero, zero, zero
-        number = item * 0
-        size = n * 0
-        for start in range(0, m, TILE):
-            x = tl.load(own + start + item, mask=start + item < m, other=-1.0).to(dtype)
-            is_near = (x >= low) & (x <= high)
-            is_above = x > high
-            x = tl.maximum(x, 0.0)
-            x1, x2, x3, x4, x5, x6, x7, x8 = powers(x, tl.float64, tl.float32)
-            s1 += x1
-            s2 += x2
-            s3 += x3
-            s4 += x4
-            s5 += x5
-            s6 += x6
-            s7 += x7
-            s8 += x8
-            one = tl.where(is_above, 1.0, 0.0)
-            a5 += one * x5
-            a6 += one * x6
-            a7 += one * x7
-            a8 += one * x8
-            one64 = tl.where(is_above, ones, zeros)  # a conversion would take longer
-            a1 += one64 * x1
-            a2 += one64 * x2
-            a3 += one64 * x3
-            a4 += one64 * x4
-            number += is_above.to(tl.int32)
-            marks = is_near.to(tl.int32)
-            found = tl.sum(marks)
-            if found > 0:
-                place = size + tl.cumsum(marks, 0) - 1
-                is_near = is_near & (place < CAPACITY)
-                tl.store(values + place, x1, mask=is_near)
-                tl.store(own_places + place, start + item, mask=is_near)
-                size += found
-        s = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
-        a = tl.reduce((a1, a2, a3, a4, a5, a6, a7, a8), 0, add_eight)
-        number_above = tl.sum(number).to(tl.float64)
+        low, high = _window(p, mean, b.to(dtype) * (1.0 + mean), m, NEAR)
+        sums, sums_above, number, size = _sum_and_list(
+            own, m, low, high, values, own_places, TILE, CAPACITY
+        )
         fits = size < CAPACITY
         size = tl.where(fits, size, 0)
         tl.debug_barrier()
         rank_list(values, own_places, sorted_values, sorted_places, size, CAPACITY)
+        low, high = low.to(tl.float64), high.to(tl.float64)
         best, taken, proven = best_rank(
             sorted_values,
             size,
-            number_above,
-            low.to(tl.float64),
-            high.to(tl.float64),
-            s,
-            a,
-            size_limit,
+            number,
+            low,
+            high,
+            sums,
+            sums_above,
+            b * 0.0 + m,  # float64
             table,
             nodes,
             CAPACITY,
@@ -386,7 +418,6 @@ def _dense_kernel(
         )
         log_empty = tl.load(expected + row).to(tl.float64) - _POSTPONED
         best, wins = with_empty_set(best, log_empty, table, NONEMPTY)
-        high = high.to(tl.float64)
         last = tl.load(sorted_values + taken - 1, mask=taken > 0, other=high).to(dtype)
         last = tl.where(wins, last, 2.0)
         end = tl.load(sorted_places + taken - 1, mask=taken > 0, other=-1)
@@ -416,7 +447,7 @@ def decide_dense_rows(
     for capacity, near in _WINDOWS:
         count = max(1, min(len(rows), programs // warps))
         with torch.cuda.device(device):
-            _dense_kernel[(count,)](
+            _many_kernel[(count,)](
                 proba,
                 rows,
                 labels,

@@ -28,8 +28,10 @@ from fgfm.decision.gpu.functions import (
     Precision,
     above,
     add_pair,
+    best_or_empty,
     exponent,
     largest_labels,
+    load_four,
     multiprocessors,
     nan_min,
     next_level,
@@ -199,8 +201,64 @@ def _best_size(values, limit, factor, zeta, leap, z_powers, tie, NODES):
     return size, best, peak
 
 
+@triton.jit
+def _mark(p, to, inside, sorted_list, size, found, tied):
+    """Mark the labels of the best set, the first `size` of a sorted list."""
+    last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
+    following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
+    # Labels equal to the last chosen one are all marked; another call keeps the first.
+    tl.store(tied, tl.where(following == last, size, 0))
+    tl.store(to, (p >= last).to(tl.int8), mask=inside)
+
+
+@triton.jit
+def _load_rule(table, NODES):
+    """Return zeta, u, scale and z^chunk of the nodes, and pointers to z^0, .., (NODES, chunk)."""
+    lane = tl.arange(0, NODES)
+    zeta = tl.load(table + lane)
+    u = tl.load(table + NODES + lane)
+    scale = tl.load(table + 2 * NODES + lane)
+    leap = tl.load(table + 3 * NODES + lane)
+    z_powers = table + 4 * NODES
+    z_powers += tl.arange(0, _CHUNK)[None, :] * (2 * NODES) + lane[:, None] * 2
+    return zeta, u, scale, leap, z_powers
+
+
+@triton.jit
+def _masses(small_part, product, zero_division, NODES, NONEMPTY):
+    """Return D(zeta) at the nodes, the value of the empty set, P(y != 0) and log P(y = 0).
+
+    D(zeta) = prod_i (1 - p_i u): of the large labels, and of the small ones the exponent.
+    """
+    is_empty = tl.arange(0, NODES) == NODES - 1  # the last node has zeta = 0
+    small_at_empty, none_large = tl.reduce(
+        (tl.where(is_empty, small_part, 0.0), tl.where(is_empty, product, 0.0)), 0, add_pair
+    )
+    log_empty = tl.log(none_large) - small_at_empty
+    if NONEMPTY:
+        empty = none_large * 0.0
+        present = one_minus_exp(log_empty)
+    else:
+        empty = zero_division * none_large * tl.exp(-small_at_empty)
+        present = none_large * 0.0 + 1.0
+    return product * tl.exp(-small_part), empty, present, log_empty
+
+
+@triton.jit
+def _least_candidate(large_list, count, top, mean, empty, beta2, tie, share):
+    """Return a lower bound on the optimum, and the least probability of a label that can be in it.
+
+    The candidates have p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, i.e. p >= V share.
+    """
+    level = _lower_bound(large_list, count, top, beta2 * (1.0 + mean))
+    floor = tl.maximum((1.0 + beta2) * level, empty)
+    least = tl.minimum(top, floor * share)
+    beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
+    return floor, tl.where(beaten, 2.0, least)
+
+
 @triton.jit(do_not_specialize=["n", "row_step", "label_step", "m"])
-def _kernel(
+def _rows_kernel(
     proba,
     labels,
     expected,
@@ -224,20 +282,10 @@ def _kernel(
     dtype = expected.dtype.element_ty
     BLOCK: tl.constexpr = DEPTH * WIDTH
     column = tl.arange(0, WIDTH)[:, None] + tl.arange(0, DEPTH)[None, :] * WIDTH
-    lane = tl.arange(0, NODES)
-    zeta = tl.load(table + lane)
-    u = tl.load(table + NODES + lane)
-    scale = tl.load(table + 2 * NODES + lane)
-    leap = tl.load(table + 3 * NODES + lane)
-    z_powers = table + 4 * NODES
-    z_powers += tl.arange(0, _CHUNK)[None, :] * (2 * NODES) + lane[:, None] * 2
+    zeta, u, scale, leap, z_powers = _load_rule(table, NODES)
     settings = table + (4 + 2 * _CHUNK) * NODES
-    beta2 = tl.load(settings)
-    zero_division = tl.load(settings + 1)
-    tie = tl.load(settings + 2)
-    margin = tl.load(settings + 3)
+    beta2, zero_division, tie, margin = load_four(settings)
     share = tl.load(settings + 4)
-    is_empty = lane == NODES - 1  # the last node has zeta = 0: the probability of the empty set
     first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
     large_list = lists + first * (6 * BLOCK)
     found_list = large_list + 2 * BLOCK
@@ -252,7 +300,6 @@ def _kernel(
             tl.store(tied + row, 0)
             tl.store(expected + row, tl.where(least_spread >= 0.0, _DENSE, _OUTSIDE))
         else:
-            # D(zeta) = prod_i (1 - p_i u), of the labels in a list and of the small ones
             is_large = p > SMALL
             count = _list_tile(p, is_large, large_list)
             small = tl.where(is_large, 0.0, p)
@@ -261,27 +308,10 @@ def _kernel(
             product, top = _product_and_top(large_list, count, zeta, NODES)
             if count == 0:
                 top = tl.max(tl.max(p, 1))
-            small_at_empty, none_large = tl.reduce(
-                (tl.where(is_empty, small_part, 0.0), tl.where(is_empty, product, 0.0)),
-                0,
-                add_pair,
+            product, empty, present, log_empty = _masses(
+                small_part, product, zero_division, NODES, NONEMPTY
             )
-            product *= tl.exp(-small_part)
-            log_empty = tl.log(none_large) - small_at_empty
-            if NONEMPTY:
-                empty = mean * 0.0
-                present = one_minus_exp(log_empty)
-            else:
-                empty = zero_division * none_large * tl.exp(-small_at_empty)
-                present = mean * 0.0 + 1.0
-
-            # the candidates: p (1 + beta^2) (1 + 1 / (beta^2 + 2)) >= V, i.e. p >= V share
-            level = _lower_bound(large_list, count, top, beta2 * (1.0 + mean))
-            floor = tl.maximum((1.0 + beta2) * level, empty)
-            least = tl.minimum(top, floor * share)
-            beaten = (1.0 + beta2) * mean <= empty * (1.0 + tie) * (beta2 * mean + 1.0)
-            least = tl.where(beaten, 2.0, least)
-            found = count * 0
+            floor, least = _least_candidate(large_list, count, top, mean, empty, beta2, tie, share)
             if least > SMALL:
                 found = _list_again(large_list, count, least, found_list)
             else:
@@ -301,22 +331,11 @@ def _kernel(
             size, best, peak = _best_size(
                 sorted_list, limit, scale * product, zeta, leap, z_powers, tie, NODES
             )
-            if NONEMPTY:
-                wins = (peak > 0.0) & (present > 0.0)
-                answer = tl.where(wins, best / present, float("nan"))
-            else:
-                wins = peak > empty * (1.0 + tie)
-                answer = tl.where(wins, best, empty)
+            answer, wins = best_or_empty(best, peak, empty, present, tie, NONEMPTY)
             size = tl.where(wins, size, 0)
-            last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
-
-            following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
-            # Labels equal to the last chosen one are all marked; another call keeps the first.
-            tl.store(tied + row, tl.where(following == last, size, 0))
+            to = labels + row * label_step + column
             stop = tl.where(postponed, 0, m)
-            tl.store(
-                labels + row * label_step + column, (p >= last).to(tl.int8), mask=column < stop
-            )
+            _mark(p, to, column < stop, sorted_list, size, found, tied + row)
             answer = tl.where(postponed, tl.maximum(log_empty, -999.0) + _POSTPONED, answer)
             tl.store(expected + row, tl.where(least_spread >= 0.0, answer, _OUTSIDE))
 
@@ -470,7 +489,7 @@ def _launch(
     programs = min(n, multiprocessors(proba.device) * max(1, _WARPS // warps))
     lists = torch.empty((programs, _LISTS * block), dtype=precision.dtype, device=proba.device)
     with torch.cuda.device(proba.device):
-        _kernel[(programs,)](
+        _rows_kernel[(programs,)](
             proba,
             labels,
             expected,

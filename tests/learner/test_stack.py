@@ -7,13 +7,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit
 
-import fgfm.learner._marginals as module
-from fgfm.learner._marginals import Floats, Logits, MarginalStack, _fit_label
-
-
-def cells(F: Floats) -> Logits:
-    """Return predictions (J, n, m) as a function of rows and labels."""
-    return lambda rows, at: F[:, rows, at]
+import fgfm.learner._stack as module
+from fgfm.learner._stack import MarginalStack, _fit_logistic
 
 
 def test_a_useless_part_gets_no_weight_and_a_good_one_its_slope() -> None:
@@ -21,17 +16,18 @@ def test_a_useless_part_gets_no_weight_and_a_good_one_its_slope() -> None:
     good = rng.standard_normal((3000, 4))
     Y = (rng.random((3000, 4)) < expit(2.0 * good - 1.0)).astype(float)
     F = np.stack([good, -good + 0.1 * rng.standard_normal(good.shape)])
-    stack = MarginalStack().fit(cells(F), Y, np.ones(3000))
+    stack = MarginalStack().fit(F, Y, np.ones(3000))
     assert stack.shared[0] == pytest.approx(2.0, abs=0.2)
     assert stack.shared[1] == pytest.approx(0.0, abs=1e-6)
     assert (stack.weights >= 0.0).all()
     np.testing.assert_allclose(stack.predict(F).mean(axis=0), Y.mean(axis=0), atol=0.01)
 
 
-def test_a_label_is_fitted_as_a_general_optimiser_does() -> None:
+@pytest.mark.parametrize("slope", [0.5, -2.0])
+def test_a_label_is_fitted_as_a_general_optimiser_does(slope: float) -> None:
     rng = np.random.default_rng(1)
     F = rng.standard_normal((2, 200))
-    y = (rng.random(200) < expit(F[0] + 0.5 * F[1])).astype(float)
+    y = (rng.random(200) < expit(F[0] + slope * F[1])).astype(float)
     w = rng.random(200)
     prior, shift = np.array([0.5, 0.5]), -0.2
 
@@ -41,9 +37,10 @@ def test_a_label_is_fitted_as_a_general_optimiser_does() -> None:
         penalty = 5.0 * ((theta[:2] - prior) ** 2).sum() + 0.15 * (theta[2] - shift) ** 2
         return fit + float(penalty)
 
-    a, b = _fit_label(F, y, w, prior, shift)
-    found = minimize(loss, np.zeros(3), tol=1e-12)
-    np.testing.assert_allclose(np.append(a, b), found.x, atol=1e-4)
+    X, precision = np.vstack([F, np.ones(200)]), np.array([10.0, 10.0, 0.3])
+    found = minimize(loss, np.zeros(3), bounds=[(0, None), (0, None), (None, None)], tol=1e-12)
+    theta = _fit_logistic(X, y, w, np.append(prior, shift), precision)
+    np.testing.assert_allclose(theta, found.x, atol=1e-4)
 
 
 def test_unknown_labels_and_predictions_are_left_out() -> None:
@@ -55,12 +52,12 @@ def test_unknown_labels_and_predictions_are_left_out() -> None:
     held = F.copy()
     held[:, :40, 1] = 1e6
     other[:40, 1] = np.nan
-    one = MarginalStack().fit(cells(F), some, np.ones(300))
-    two = MarginalStack().fit(cells(held), other, np.ones(300))
+    one = MarginalStack().fit(F, some, np.ones(300))
+    two = MarginalStack().fit(held, other, np.ones(300))
     np.testing.assert_allclose(one.weights, two.weights)
     held[:, 0, :] = np.nan
-    three = MarginalStack().fit(cells(held), other, np.ones(300))
-    four = MarginalStack().fit(cells(F[:, 1:]), some[1:], np.ones(299))
+    three = MarginalStack().fit(held, other, np.ones(300))
+    four = MarginalStack().fit(F[:, 1:], some[1:], np.ones(299))
     np.testing.assert_allclose(three.weights, four.weights)
 
 
@@ -68,14 +65,14 @@ def test_many_labels_are_fitted_in_blocks(monkeypatch: pytest.MonkeyPatch) -> No
     rng = np.random.default_rng(3)
     F = rng.standard_normal((2, 200, 7))
     Y = (rng.random((200, 7)) < expit(F[0])).astype(float)
-    whole = MarginalStack().fit(cells(F), Y, np.ones(200))
+    whole = MarginalStack().fit(F, Y, np.ones(200))
     monkeypatch.setattr(module, "_LABELS", 3)
-    blocks = MarginalStack().fit(cells(F), Y, np.ones(200))
+    blocks = MarginalStack().fit(F, Y, np.ones(200))
     np.testing.assert_array_equal(blocks.weights, whole.weights)
     monkeypatch.setattr(module, "_CELLS", 700)  # every second row
-    some = MarginalStack().fit(cells(F), Y, np.ones(200))
+    some = MarginalStack().fit(F, Y, np.ones(200))
     np.testing.assert_array_equal(
-        some.shared, MarginalStack().fit(cells(F[:, ::2]), Y[::2], np.ones(100)).shared
+        some.shared, MarginalStack().fit(F[:, ::2], Y[::2], np.ones(100)).shared
     )
 
 
@@ -83,7 +80,7 @@ def test_labels_that_features_prove_but_never_exclude_are_calibrated_at_both_end
     rng = np.random.default_rng(3)
     z = 3.0 * rng.standard_normal((8000, 3))
     Y = (rng.random(z.shape) < 0.12 + 0.88 * expit(z - 1.0)).astype(float)
-    stack = MarginalStack().fit(cells(z[None]), Y, np.ones(8000))
+    stack = MarginalStack().fit(z[None], Y, np.ones(8000))
     low, high = z < np.quantile(z, 0.2), z > np.quantile(z, 0.8)
 
     def bias(part: np.ndarray) -> float:
@@ -102,6 +99,8 @@ def test_calibration_of_logits_that_are_far_too_wide(centre: float) -> None:
     z = rng.normal(centre, 1.5, (300, 40))
     truth = expit(0.2 * log_expit(z) - 0.1 * log_expit(-z) - 1.0)
     Y = (rng.random(z.shape) < truth).astype(float)
-    a, b, c = module._fit_link(z, Y, np.ones_like(z))
+    X = np.stack([log_expit(z).ravel(), -log_expit(-z).ravel(), np.ones(z.size)])
+    identity, precision = np.array([1.0, 1.0, 0.0]), np.full(3, 5.0)
+    a, b, c = _fit_logistic(X, Y.ravel(), np.ones(z.size), identity, precision)
     found = expit(a * log_expit(z) - b * log_expit(-z) + c)
     assert np.abs(found - truth).mean() < 0.02

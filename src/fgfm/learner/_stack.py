@@ -1,17 +1,20 @@
-"""Stack of several predictions of many binary labels, learned from held-out rows."""
+"""Stack of several predictions of many labels, learned from held-out rows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, log_expit
 
+from fgfm._utils.blocks import slices
+
 __all__ = ["MarginalStack"]
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 
 _SHIFT_VARIANCE = 1.0  # of the shifts of labels about a common one
 _PRIOR_WEIGHT, _PRIOR_SHIFT = 10.0, 0.3  # precisions of a label's weights and shift
@@ -19,13 +22,13 @@ _PRIOR_LINK = 5.0  # precision of the calibration about the identity
 _STEPS = 40
 _CONVERGED = 1e-5
 _CELLS = 10_000_000  # of labels and rows that the shared weights are fitted to, at most
+_EDGE = 1e-5  # of probabilities in the log-loss
+_ROWS = 4096  # that are predicted at the same time
 _LABELS = 64  # whose predictions exist in double precision at the same time
-
-Logits = Callable[[slice, slice], Floats]  # (rows, labels) to predictions (J, n, m)
 
 
 class MarginalStack:
-    r"""Logistic regression of each label on the predictions of J learners.
+    r"""Logistic regression of each label on the predictions of J parts.
 
     .. math:: \operatorname{logit} p_i = \sum_j a_{ij} f_{ij} + b_i, \qquad a_{ij} \ge 0.
 
@@ -49,14 +52,13 @@ class MarginalStack:
         The coefficients c of the calibration.
     """
 
-    def fit(self, logits: Logits, Y: npt.NDArray[Any], weight: Floats) -> MarginalStack:
+    def fit(self, parts: Sequence[Singles], Y: Singles, weight: Floats) -> MarginalStack:
         """Fit to held-out predictions.
 
         Parameters
         ----------
-        logits : callable
-            Returns the predictions (J, n, m) of some rows and labels, as logits; NaN in rows that
-            no learner held out.
+        parts : sequence of ndarray of shape (n, m)
+            The predictions of each part, as logits; NaN in rows that it did not hold out.
         Y : ndarray of shape (n, m)
             Labels, 0 or 1, or NaN where a label is not known.
         weight : ndarray of shape (n,)
@@ -67,39 +69,56 @@ class MarginalStack:
         MarginalStack
             The fitted stack.
         """
-        m = Y.shape[1]
         some = slice(None, None, -(-Y.size // _CELLS))  # every k-th row
-        F, known_Y, W = _known(logits(some, slice(None)), Y[some], weight[some])
+        F, known_Y, W = _known([part[some] for part in parts], Y[some], weight[some])
         self.shared, common = _fit_shared(F, known_Y, W)
         fits = []
-        for start in range(0, m, _LABELS):
+        for start in range(0, Y.shape[1], _LABELS):
             at = slice(start, start + _LABELS)
-            F, known_Y, W = _known(logits(slice(None), at), Y[:, at], weight)
-            fits += [
-                _fit_label(F[:, :, i], known_Y[:, i], W[:, i], self.shared, common[start + i])
-                for i in range(F.shape[2])
-            ]
-        self.weights = np.stack([a for a, _ in fits], axis=1)
-        self.shifts = np.array([b for _, b in fits])
-        F, known_Y, W = _known(logits(some, slice(None)), Y[some], weight[some])
-        self.link = _fit_link(self._logits(F), known_Y, W)
+            F, known_Y, W = _known([part[:, at] for part in parts], Y[:, at], weight)
+            for i, shift in enumerate(common[at]):
+                prior = np.append(self.shared, shift)
+                X = np.vstack([F[:, :, i], np.ones(len(Y))])  # (J + 1, n)
+                precision = np.append(np.full(len(parts), _PRIOR_WEIGHT), _PRIOR_SHIFT)
+                fits.append(_fit_logistic(X, known_Y[:, i], W[:, i], prior, precision))
+        coef = np.stack(fits, axis=1)  # (J + 1, m)
+        self.weights, self.shifts = coef[:-1], coef[-1]
+        F, known_Y, W = _known([part[some] for part in parts], Y[some], weight[some])
+        z = self._logits(F).ravel()
+        X = np.stack([log_expit(z), -log_expit(-z), np.ones(len(z))])  # (3, n m)
+        identity, precision = np.array([1.0, 1.0, 0.0]), np.full(3, _PRIOR_LINK)
+        self.link = _fit_logistic(X, known_Y.ravel(), W.ravel(), identity, precision)
         return self
 
-    def predict(self, F: Floats) -> Floats:
-        """Return the probabilities (n, m) from the predictions (J, n, m) of the learners."""
-        z = self._logits(F)
+    def predict(self, parts: Sequence[Singles]) -> Floats:
+        """Return the probabilities (n, m) from the predictions (n, m) of the parts."""
+        p = np.empty(parts[0].shape)
         a, b, c = self.link
-        return np.asarray(expit(a * log_expit(z) - b * log_expit(-z) + c))
+        for rows in slices(len(p), _ROWS):
+            z = self._logits([part[rows] for part in parts])
+            p[rows] = expit(a * log_expit(z) - b * log_expit(-z) + c)
+        return p
 
-    def _logits(self, F: Floats) -> Floats:
-        logits = np.tile(self.shifts, (F.shape[1], 1))
+    def log_loss(self, parts: Sequence[Singles], Y: Singles, weight: Floats) -> float:
+        """Return the sum of the log-loss over all rows and labels that are known."""
+        loss = 0.0
+        for rows in slices(len(Y), _ROWS):
+            p = np.clip(self.predict([part[rows] for part in parts]), _EDGE, 1.0 - _EDGE)
+            likelihood = np.where(Y[rows] == 1.0, p, 1.0 - p)
+            terms = np.where(np.isnan(Y[rows]), np.nan, np.log(likelihood))
+            loss -= float(np.nansum(weight[rows, None] * terms))
+        return loss
+
+    def _logits(self, F: Any) -> Floats:
+        logits = np.tile(self.shifts, (len(F[0]), 1))
         for weights, f in zip(self.weights, F, strict=True):  # in this order for any block of rows
             logits += weights * f
         return logits
 
 
-def _known(F: Floats, Y: npt.NDArray[Any], weight: Floats) -> tuple[Floats, Floats, Floats]:
+def _known(parts: Sequence[Singles], Y: Singles, weight: Floats) -> tuple[Floats, Floats, Floats]:
     """Return predictions, labels and weights; 0 where a label or a prediction is not known."""
+    F = np.stack([part.astype(np.float64) for part in parts])  # (J, n, m)
     known = ~np.isnan(Y) & ~np.isnan(F).any(axis=0)  # (n, m)
     return (
         np.where(known, F, 0.0),
@@ -134,39 +153,6 @@ def _fit_shared(F: Floats, Y: Floats, W: Floats) -> tuple[Floats, Floats]:
     return a, b
 
 
-def _fit_link(z: Floats, Y: Floats, W: Floats) -> Floats:
-    """Return the calibration (3,) of logits (n, m), with a ridge penalty about the identity."""
-    identity = np.array([1.0, 1.0, 0.0])
-    X = np.stack([log_expit(z).ravel(), -log_expit(-z).ravel(), np.ones(z.size)])  # (3, n m)
-    y, w = Y.ravel(), W.ravel()
-
-    def loss(link: Floats) -> float:
-        t = link @ X
-        distance = float(((link - identity) ** 2).sum())
-        return float(w @ (np.logaddexp(0.0, t) - y * t)) + 0.5 * _PRIOR_LINK * distance
-
-    link, value = identity, loss(identity)
-    for _ in range(_STEPS):
-        q = expit(link @ X)
-        gradient = X @ (w * (y - q)) - _PRIOR_LINK * (link - identity)
-        hessian = (X * (w * q * (1.0 - q))) @ X.T + _PRIOR_LINK * np.eye(3)
-        # Slopes that are 0 and would fall are fixed there: the calibration is monotone.
-        free = (link > 0.0) | (gradient > 0.0) | [False, False, True]
-        step = np.zeros(3)
-        step[free] = np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
-        for size in 0.5 ** np.arange(20):  # far from the solution a full step may be too long
-            new = link + size * step
-            new[:2] = np.maximum(new[:2], 0.0)
-            if (new_value := loss(new)) <= value:
-                break
-        else:
-            return link
-        moved, link, value = np.abs(new - link).max(), new, new_value
-        if moved < _CONVERGED:
-            break
-    return link
-
-
 def _step(a: Floats, hessian: Floats, gradient: Floats) -> Floats:
     """Return a damped Newton step that keeps a >= 0, weights that would be negative fixed at 0."""
     free = np.ones(len(a), dtype=np.bool_)
@@ -183,32 +169,34 @@ def _step(a: Floats, hessian: Floats, gradient: Floats) -> Floats:
             return -a
 
 
-def _fit_label(
-    F: Floats, y: Floats, w: Floats, a_prior: Floats, b_prior: float
-) -> tuple[Floats, float]:
-    """Return weights (J,) >= 0 and shift of one label, with a ridge penalty about the prior.
+def _fit_logistic(X: Floats, y: Floats, w: Floats, prior: Floats, precision: Floats) -> Floats:
+    """Return the logistic regression on the rows of X (K, n), with a ridge penalty about a prior.
 
-    Where a weight is negative it is fixed at 0, and the others are fitted again.
+    All coefficients but the last, the intercept, are at least 0.
     """
-    J = len(F)
-    X = np.vstack([F, np.ones(F.shape[1])])  # (J + 1, n)
-    prior = np.append(a_prior, b_prior)
-    precision = np.append(np.full(J, _PRIOR_WEIGHT), _PRIOR_SHIFT)
-    theta = prior.copy()
-    free = np.ones(J + 1, dtype=np.bool_)
-    while True:
-        for _ in range(_STEPS):
-            q = expit(theta @ X)
-            gradient = X[free] @ (w * (y - q)) - (precision * (theta - prior))[free]
-            hessian = (X[free] * (w * q * (1.0 - q))) @ X[free].T + np.diag(precision[free])
-            step = np.linalg.solve(hessian, gradient)
-            step *= min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-300))
-            theta[free] += step
-            if np.abs(step).max() < _CONVERGED:
+    intercept = np.arange(len(prior)) == len(prior) - 1
+
+    def loss(theta: Floats) -> float:
+        t = theta @ X
+        return float(w @ (np.logaddexp(0.0, t) - y * t) + 0.5 * precision @ (theta - prior) ** 2)
+
+    theta, value = prior, loss(prior)
+    for _ in range(_STEPS):
+        q = expit(theta @ X)
+        gradient = X @ (w * (y - q)) - precision * (theta - prior)
+        hessian = (X * (w * q * (1.0 - q))) @ X.T + np.diag(precision)
+        # Coefficients that are 0 and would fall are fixed there.
+        free = (theta > 0.0) | (gradient > 0.0) | intercept
+        step = np.zeros(len(prior))
+        step[free] = np.linalg.solve(hessian[np.ix_(free, free)], gradient[free])
+        for size in 0.5 ** np.arange(20):  # far from the solution a full step may be too long
+            new = theta + size * step
+            new = np.where(intercept, new, np.maximum(new, 0.0))
+            if (new_value := loss(new)) <= value:
                 break
-        negative = free & (theta < 0.0)
-        negative[-1] = False
-        if not negative.any():
-            return theta[:-1], float(theta[-1])
-        free &= ~negative
-        theta[negative] = 0.0
+        else:
+            return theta
+        moved, theta, value = np.abs(new - theta).max(), new, new_value
+        if moved < _CONVERGED:
+            break
+    return theta
