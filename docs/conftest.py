@@ -9,6 +9,6 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _own_folder(request, tmp_path, monkeypatch):
-    if request.node.path.name == "cluster.md" and find_spec("dask") is None:
+    if request.node.path.name == "large.md" and find_spec("dask") is None:
         pytest.skip("needs dask: pip install 'fgfm[dask]'")
     monkeypatch.chdir(tmp_path)

@@ -26,6 +26,7 @@ __all__ = [
     "label_sets",
     "make_rows",
     "names_of",
+    "notes_of",
     "read_terminal",
     "run",
     "run_ok",
@@ -77,12 +78,18 @@ def run_ok(*arguments, stdin=None):
     return result
 
 
+def notes_of(result):
+    """Return what a command printed to standard error, without the lines on its progress."""
+    lines = result.stderr.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("fgfm: ["))
+
+
 def assert_one_line_error(result, message):
     """Assert that a command ended with one line that contains the message."""
     assert result.exit_code == 2, (result.stdout, result.exception)
     assert result.stdout == ""
-    assert result.stderr.startswith("fgfm: ")
-    assert result.stderr.count("\n") == 1
+    assert notes_of(result).startswith("fgfm: ")
+    assert notes_of(result).count("\n") == 1
     assert message in result.stderr
 
 

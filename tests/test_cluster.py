@@ -27,7 +27,7 @@ from fgfm.io import decide
 from fgfm.paper import reproduce
 from fgfm.ridge import fit_ridge_logistic
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "cluster.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "large.md"
 REASON = "needs distributed: pip install 'fgfm[dask]'"
 
 

@@ -173,7 +173,7 @@ def test_data_file_is_not_overwritten(folder, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("module", "extra"), [("skops.io", "fgfm[cli]"), ("pandas", "fgfm[data]")]
+    ("module", "extra"), [("skops", "fgfm[cli]"), ("pandas", "fgfm[data]")]
 )
 def test_missing_library_is_named(folder, monkeypatch, tmp_path, module, extra):
     monkeypatch.setitem(sys.modules, module, None)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import fgfm
-from command_line import assert_one_line_error, label_sets, names_of, run, run_ok
+from command_line import assert_one_line_error, label_sets, names_of, notes_of, run, run_ok
 from fgfm.cli._films import GENRES
 from fgfm.io import load_blocks
 from films_table import by_hand, genre_matrix, make_films
@@ -54,7 +54,7 @@ def test_films_in_one_run(tmp_path):
     sets, _ = label_sets(tmp_path / "sets.csv")
     hand = by_hand(films[:TRAIN], films[TRAIN:].reset_index(drop=True))
     assert score(films, sets) > hand - 0.01 > 0.5
-    assert fitted.stderr == ""
+    assert notes_of(fitted) == ""
     assert "film_id   identifier  left out" in fitted.stdout
 
 
@@ -91,7 +91,7 @@ def test_saved_model_reads_frames_and_files_alike(films, trial):
 def test_genres_in_columns_of_their_own(films, trial):
     path, _ = trial
     options = ["--labels", "is_*", "--ids", "film_id", "-o", path / "wide.fgfm"]
-    assert run_ok("fit", path / "wide.csv", *options).stderr == ""
+    assert notes_of(run_ok("fit", path / "wide.csv", *options)) == ""
     run_ok("predict", path / "wide.fgfm", path / "new.csv", "-o", path / "wide_sets.csv")
     run_ok("predict", path / "films.fgfm", path / "new.csv", "-o", path / "sets.csv")
     one, _ = label_sets(path / "wide_sets.csv")
@@ -261,7 +261,7 @@ def test_good_data_have_no_notes(tmp_path):
     rows = "".join(f"{k % 8},{k % 8 > 3:d},{k % 4 > 1:d},{k % 2}\n" for k in range(80))
     (tmp_path / "d.csv").write_text("x,a,b,c\n" + rows)
     command = ["fit", tmp_path / "d.csv", "-l", "-3", "--category", "x", "-o", tmp_path / "m.fgfm"]
-    assert run_ok(*command).stderr == ""
+    assert notes_of(run_ok(*command)) == ""
     assert "note" not in run_ok("predict", tmp_path / "m.fgfm", tmp_path / "d.csv").stderr
 
 

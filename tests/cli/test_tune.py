@@ -349,3 +349,24 @@ def test_stopped_program_leaves_no_decider(files):
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60)
     assert sorted(path.name for path in files.iterdir()) == ["new.csv", "p.csv", "y.csv"]
+
+
+@pytest.mark.filterwarnings("ignore:min_precision=0.7 is not certified")
+def test_floors_are_passed_on(rows, files):
+    options = ["--average", "macro", "--min-precision", "0.7", "--confidence", "0.8"]
+    run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--folds", "0", *options)
+    expected = fitted(rows, average="macro", min_precision=0.7, confidence=0.8)
+    found = fgfm.load("d.fgfm")
+    assert found.get_params() == expected.get_params() | {"n_jobs": -1}
+    assert_array_equal(found.predict(rows[0][200:]), expected.predict(rows[0][200:]))
+    command = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "e.fgfm", "--min-recall", "2"]
+    assert_one_line_error(run(*command), "min_recall is 2")
+
+
+@pytest.mark.slow
+def test_progress_in_a_file_is_a_line_now_and_then(files, folder):
+    command = [*PROGRAM, "fit", folder / "all.arff", "-e", "forest", "-o", "m.fgfm"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+    assert all(line.startswith("fgfm: [") for line in done.stderr.splitlines())
+    assert "\x1b" not in done.stderr
+    assert "fitting models" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -82,214 +83,117 @@ def test_probabilities_that_sum_to_more_than_one_raise():
             decision.from_joint(sets, [[0.5, 0.5], wrong])
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: decision.from_marginals(0.5),
-            ValueError,
-            "proba has shape (): it must have 2 dimensions (row, label)",
-        ),
-        (
-            lambda: decision.from_marginals(np.empty((3, 0))),
-            ValueError,
-            "proba has shape (3, 0): it must have at least one label",
-        ),
-        (
-            lambda: decision.from_marginals(sparse.csr_array((3, 0))),
-            ValueError,
-            "proba has shape (3, 0): it must have at least one label",
-        ),
-        (
-            lambda: decision.from_marginals([["a", "b"]]),
-            TypeError,
-            "proba has dtype <U1: it must hold real numbers (float32 or float64)",
-        ),
-        (
-            lambda: decision.from_marginals(np.array([[0.5, None]], dtype=object)),
-            TypeError,
-            "proba has dtype object: it must hold real numbers",
-        ),
-        (
-            lambda: decision.from_marginals(np.array([[0.5j]])),
-            TypeError,
-            "proba has dtype complex128: it must hold real numbers",
-        ),
-        (
-            lambda: decision.from_marginals(sparse.csr_array([[0.5j]])),
-            TypeError,
-            "proba has dtype complex128: it must hold real numbers",
-        ),
-        (
-            lambda: decision.from_cardinalities(HALF),
-            ValueError,
-            "P has shape (3, 4): it must have 3 dimensions (row, label, cardinality)",
-        ),
-        (
-            lambda: decision.from_cardinalities(np.full((3, 2, 3), 0.01)),
-            ValueError,
-            "P has shape (3, 2, 3): 2 labels cannot have a cardinality of 3",
-        ),
-        (
-            lambda: decision.from_cardinalities(np.empty((3, 2, 0))),
-            ValueError,
-            "P has shape (3, 2, 0): it must have at least one cardinality",
-        ),
-        (
-            lambda: decision.from_cardinalities(P, distribution=[[1.0, 0.0]] * 3),
-            ValueError,
-            "distribution has shape (3, 2): with a P of 3 rows and 2 cardinalities",
-        ),
-        (
-            lambda: decision.from_cardinalities(P, distribution=[[0.5, 0.0, 0.0]] * 3),
-            ValueError,
-            "distribution[0] sums to 0.5: the probabilities of a row must sum to 1",
-        ),
-        (
-            lambda: decision.from_factors(
-                [ONE, P], [[0], [1, 2]], distributions=[[[0.5, 0.5]] * 3]
-            ),
-            ValueError,
-            "distributions has 1 entries and Ps has 2",
-        ),
-        (
-            lambda: decision.from_factors([], []),
-            ValueError,
-            "Ps is empty: there must be at least one factor",
-        ),
-        (
-            lambda: decision.from_factors(P, [[0, 1]]),
-            TypeError,
-            "Ps is an array of shape (3, 2, 2): it must be a list with the P of each factor",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P], [[0]]),
-            ValueError,
-            "factors has 1 entries and Ps has 2: there must be one P for each factor",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P], [[0], [1, 2, 3]]),
-            ValueError,
-            "factors[1] has 3 labels and Ps[1] has 2: the sizes must match",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P], [[0], [0, 1]]),
-            ValueError,
-            "factors[0] and factors[1] both hold label 0 and no factor holds label 2",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P], [[0], [1, 1]]),
-            ValueError,
-            "factors[1] holds label 1 twice and no factor holds label 2: every label must be in",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P], [[0], [1, 3]]),
-            ValueError,
-            "factors[1] holds label 3: with 3 labels in all, indices must run from 0 to 2",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P], [[-1], [0, 1]]),
-            ValueError,
-            "factors[0] holds label -1: with 3 labels in all, indices must run from 0 to 2",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P], [["a"], [0, 1]]),
-            ValueError,
-            "factors[0] holds label 'a': the labels have no names",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P], 3),
-            TypeError,
-            "factors is 3: it must be a partition of the labels (a list of lists)",
-        ),
-        (
-            lambda: decision.from_factors([ONE, P[:2]], [[0], [1, 2]]),
-            ValueError,
-            "Ps[1] has 2 rows and Ps[0] has 3: they must have the same number of rows",
-        ),
-        (
-            lambda: decision.from_samples(np.full((2, 3, 4), 0.5)),
-            ValueError,
-            "samples[0, 0, 0] is 0.5: labels must be 0 or 1",
-        ),
-        (
-            lambda: decision.from_samples(np.zeros((2, 0, 4))),
-            ValueError,
-            "samples has shape (2, 0, 4): it must have at least one draw",
-        ),
-        (
-            lambda: decision.from_joint([[0, 2]], [[1.0]]),
-            ValueError,
-            "labelsets[0, 1] is 2: labels must be 0 or 1",
-        ),
-        (
-            lambda: decision.from_joint([[0, 1], [1, 1]], [[1.0]]),
-            ValueError,
-            "proba has 1 columns and labelsets has 2 rows: there must be one probability for each",
-        ),
-        (
-            lambda: decision.from_joint(np.empty((0, 3)), np.empty((2, 0))),
-            ValueError,
-            "must have at least one label set",
-        ),
-    ],
+marginals, cardinalities, factors = (
+    decision.from_marginals,
+    decision.from_cardinalities,
+    decision.from_factors,
 )
-def test_invalid_shape_or_dtype_raises(call, error, message):
-    with pytest.raises(error, match=re.escape(message)):
-        call()
+samples, joint = decision.from_samples, decision.from_joint
+VALUE_ERRORS = [
+    (marginals, (0.5,), "proba has shape (): it must have 2 dimensions (row, label)"),
+    (marginals, (np.empty((3, 0)),), "proba has shape (3, 0): it must have at least one label"),
+    (marginals, (sparse.csr_array((3, 0)),), "proba has shape (3, 0): it must have at least one"),
+    (cardinalities, (HALF,), "P has shape (3, 4): it must have 3 dimensions (row, label, cardina"),
+    (
+        cardinalities,
+        (np.full((3, 2, 3), 0.01),),
+        "P has shape (3, 2, 3): 2 labels cannot have a c",
+    ),
+    (cardinalities, (np.empty((3, 2, 0)),), "P has shape (3, 2, 0): it must have at least one ca"),
+    (
+        lambda: cardinalities(P, distribution=[[1.0, 0.0]] * 3),
+        (),
+        "distribution has shape (3, 2): with a P of 3 rows and 2 cardinalities",
+    ),
+    (
+        lambda: cardinalities(P, distribution=[[0.5, 0.0, 0.0]] * 3),
+        (),
+        "distribution[0] sums to 0.5: the probabilities of a row must sum to 1",
+    ),
+    (
+        lambda: factors([ONE, P], [[0], [1, 2]], distributions=[[[0.5, 0.5]] * 3]),
+        (),
+        "distributions has 1 entries and Ps has 2",
+    ),
+    (factors, ([], []), "Ps is empty: there must be at least one factor"),
+    (factors, ([ONE, P], [[0]]), "factors has 1 entries and Ps has 2: there must be one P for ea"),
+    (factors, ([ONE, P], [[0], [1, 2, 3]]), "factors[1] has 3 labels and Ps[1] has 2: the sizes"),
+    (factors, ([ONE, P], [[0], [0, 1]]), "factors[0] and factors[1] both hold label 0 and no fac"),
+    (factors, ([ONE, P], [[0], [1, 1]]), "factors[1] holds label 1 twice and no factor holds lab"),
+    (factors, ([ONE, P], [[0], [1, 3]]), "factors[1] holds label 3: with 3 labels in all, indice"),
+    (factors, ([ONE, P], [[-1], [0, 1]]), "factors[0] holds label -1: with 3 labels in all, indi"),
+    (factors, ([ONE, P], [["a"], [0, 1]]), "factors[0] holds label 'a': the labels have no names"),
+    (factors, ([ONE, P[:2]], [[0], [1, 2]]), "Ps[1] has 2 rows and Ps[0] has 3: they must have t"),
+    (samples, (np.full((2, 3, 4), 0.5),), "samples[0, 0, 0] is 0.5: labels must be 0 or 1"),
+    (samples, (np.zeros((2, 0, 4)),), "samples has shape (2, 0, 4): it must have at least one dr"),
+    (joint, ([[0, 2]], [[1.0]]), "labelsets[0, 1] is 2: labels must be 0 or 1"),
+    (joint, ([[0, 1], [1, 1]], [[1.0]]), "proba has 1 columns and labelsets has 2 rows: there mu"),
+    (joint, (np.empty((0, 3)), np.empty((2, 0))), "must have at least one label set"),
+    (marginals, ([[0.5, 0.2], [0.1]],), "proba is ragged: its rows must have the same length"),
+]
+TYPE_ERRORS = [
+    (marginals, ([["a", "b"]],), "proba has dtype <U1: it must hold real numbers (float32 or flo"),
+    (
+        marginals,
+        (np.array([[0.5, None]], dtype=object),),
+        "proba has dtype object: it must hold real numbers",
+    ),
+    (marginals, (np.array([[0.5j]]),), "proba has dtype complex128: it must hold real numbers"),
+    (marginals, (sparse.csr_array([[0.5j]]),), "proba has dtype complex128: it must hold real nu"),
+    (factors, (P, [[0, 1]]), "Ps is an array of shape (3, 2, 2): it must be a list with the P o"),
+    (factors, ([ONE, P], 3), "factors is 3: it must be a partition of the labels (a list of lis"),
+    (cardinalities, (sparse.csr_array(HALF),), "P is a sparse matrix: it must be a dense array"),
+    (joint, ([[0, 1]], sparse.csr_array([[1.0]])), "proba is a sparse matrix: it must be a dens"),
+    (
+        marginals,
+        (np.ma.masked_array(HALF, mask=HALF > 0),),
+        "proba is a masked array: fill the masked values first",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("argument", "error", "message"),
-    [
-        (
-            {"beta": 0.0},
-            ValueError,
-            "beta is 0.0: it must be a number greater than 0 (from 1e-50 to 1e50)",
-        ),
-        (
-            {"beta": -1},
-            ValueError,
-            "beta is -1.0: it must be a number greater than 0 (from 1e-50 to 1e50)",
-        ),
-        (
-            {"beta": np.nan},
-            ValueError,
-            "beta is nan: it must be a number greater than 0 (from 1e-50 to 1e50)",
-        ),
-        (
-            {"beta": np.inf},
-            ValueError,
-            "beta is inf: it must be a number greater than 0 (from 1e-50 to 1e50)",
-        ),
-        (
-            {"beta": "1"},
-            TypeError,
-            "beta is '1': it must be a number greater than 0 (from 1e-50 to 1e50)",
-        ),
-        ({"beta": True}, TypeError, "beta is True: it must be a number greater than 0"),
-        ({"beta": [1.0]}, TypeError, "beta is [1.0]: it must be a number greater than 0"),
-        (
-            {"zero_division": 1.5},
-            ValueError,
-            "zero_division is 1.5: it must be a number in [0, 1]",
-        ),
-        ({"zero_division": np.nan}, ValueError, "zero_division is nan: it must be a number in"),
-        ({"zero_division": "warn"}, TypeError, "zero_division is 'warn': it must be a number in"),
-        ({"nonempty": "auto"}, TypeError, "nonempty is 'auto': it must be True or False"),
-        ({"nonempty": 1}, TypeError, "nonempty is 1: it must be True or False"),
-        ({"n_jobs": 0}, ValueError, "n_jobs is 0: it must be None or an integer other than 0"),
-        ({"n_jobs": 1.5}, ValueError, "n_jobs is 1.5: it must be None or an integer other than 0"),
-    ],
-)
+@pytest.mark.parametrize(("function", "arguments", "message"), VALUE_ERRORS)
+def test_values_and_shapes(function, arguments, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        function(*arguments)
+
+
+@pytest.mark.parametrize(("function", "arguments", "message"), TYPE_ERRORS)
+def test_types(function, arguments, message):
+    with pytest.raises(TypeError, match=re.escape(message)):
+        function(*arguments)
+
+
+BETA = "it must be a number greater than 0 (from 1e-50 to 1e50)"
+PARAMETERS = [
+    *(
+        ({"beta": beta}, ValueError, f"beta is {float(beta)!r}: {BETA}")
+        for beta in (0.0, -1, np.nan, np.inf)
+    ),
+    *(({"beta": beta}, TypeError, f"beta is {beta!r}: {BETA}") for beta in ("1", True, [1.0])),
+    ({"zero_division": 1.5}, ValueError, "zero_division is 1.5: it must be a number in [0, 1]"),
+    ({"zero_division": np.nan}, ValueError, "zero_division is nan: it must be a number in"),
+    ({"zero_division": "warn"}, TypeError, "zero_division is 'warn': it must be a number in"),
+    *(
+        ({"nonempty": flag}, TypeError, f"nonempty is {flag!r}: it must be True or False")
+        for flag in ("auto", 1)
+    ),
+    *(
+        ({"n_jobs": n}, ValueError, f"n_jobs is {n!r}: it must be None or an integer other than 0")
+        for n in (0, 1.5)
+    ),
+]
+
+
+@pytest.mark.parametrize(("argument", "error", "message"), PARAMETERS)
 @pytest.mark.parametrize(
     "call",
     [
-        lambda **kwargs: decision.from_marginals(HALF, **kwargs),
-        lambda **kwargs: decision.from_cardinalities(P, **kwargs),
-        lambda **kwargs: decision.from_factors([ONE, P], [[0], [1, 2]], **kwargs),
-        lambda **kwargs: decision.from_samples(np.zeros((2, 3, 4)), **kwargs),
-        lambda **kwargs: decision.from_joint([[0, 1]], [[1.0]], **kwargs),
+        partial(decision.from_marginals, HALF),
+        partial(decision.from_cardinalities, P),
+        partial(decision.from_factors, [ONE, P], [[0], [1, 2]]),
+        partial(decision.from_samples, np.zeros((2, 3, 4))),
+        partial(decision.from_joint, [[0, 1]], [[1.0]]),
     ],
 )
 def test_invalid_parameter_raises(call, argument, error, message):
@@ -307,36 +211,6 @@ def test_label_of_probability_over_one_raises():
         decision.from_cardinalities(P_over, distribution=np.full((2, 11), 1 / 11))
     with pytest.raises(ValueError, match=re.escape("Ps[1][1, 3] " + rule)):
         decision.from_factors([ONE[:2], P_over], [[10], list(range(10))])
-
-
-@pytest.mark.parametrize(
-    ("call", "error", "message"),
-    [
-        (
-            lambda: decision.from_cardinalities(sparse.csr_array(HALF)),
-            TypeError,
-            "P is a sparse matrix: it must be a dense array",
-        ),
-        (
-            lambda: decision.from_joint([[0, 1]], sparse.csr_array([[1.0]])),
-            TypeError,
-            "proba is a sparse matrix: it must be a dense array",
-        ),
-        (
-            lambda: decision.from_marginals(np.ma.masked_array(HALF, mask=HALF > 0)),
-            TypeError,
-            "proba is a masked array: fill the masked values first",
-        ),
-        (
-            lambda: decision.from_marginals([[0.5, 0.2], [0.1]]),
-            ValueError,
-            "proba is ragged: its rows must have the same length",
-        ),
-    ],
-)
-def test_unsupported_container_raises(call, error, message):
-    with pytest.raises(error, match=re.escape(message)):
-        call()
 
 
 def test_rows_of_nan_raise_without_a_warning() -> None:

@@ -58,14 +58,7 @@ CALLS = {
         *(floats(N, M, S) / M, np.full((2, N), np.nan), np.arange(M), 1e-9, *OBJECTIVE),
         *(labels(), floats(N), constraints()),
     ],
-    "decide_sample_rows": lambda: [
-        *(np.ones((N, 2, M), np.uint8), np.arange(M), *OBJECTIVE, labels(), floats(N)),
-        constraints(),
-    ],
-    "decide_joint_rows": lambda: [
-        *(integers(0, 0, 1, 3), integers(2, 0, 3), integers(-1, 0, 1), np.array([1.0, 2.0])),
-        *(np.arange(M), floats(N, 3), *OBJECTIVE, labels(), floats(N), constraints()),
-    ],
+    "count_draws": lambda: [np.ones((N, 2, M), np.uint8), floats(N, M, M)],
     "decide_factor_rows": lambda: [
         *(floats(N, 6) / 2.0, floats(N, 3), False, *FACTORS, np.arange(M), 1, 1e-9, *OBJECTIVE),
         *(rules(1.0), labels(), floats(N), constraints()),
@@ -156,7 +149,7 @@ def test_wrong_sizes_and_indices_raise_or_do_no_harm(name):
 def test_arrays_of_other_shapes_are_refused(name):
     free = {  # arguments with an axis of any length
         "decide_cardinality_rows": (0,),
-        "decide_sample_rows": (0,),
+        "count_draws": (0, 1),  # any number of draws, and of cardinalities
         "tilt": (0,),
         "decide_reweighted_rows": (1,),
         "reweight_marginals": (1,),
@@ -185,8 +178,7 @@ def test_arrays_of_other_shapes_are_refused(name):
         ("constrain_csr_rows", 1, integers(0, 1, 2, 0, 4), "indices must be labels"),
         ("constrain_csr_rows", 8, np.zeros(2, np.int64), "found must have room"),
         ("decide_cardinality_rows", 2, integers(0, 1, 2, 4), "names must be columns of labels"),
-        ("decide_sample_rows", 0, np.full((N, 2, M), 255, np.uint8), "samples must be 0 or 1"),
-        ("decide_joint_rows", 2, integers(-1, 0, 2), "column must be -1 or a column of s"),
+        ("count_draws", 0, np.full((N, 2, M), 255, np.uint8), "draws must have at most S labels"),
         ("decide_factor_rows", 6, 4, "multiple must be a number of factors"),
         ("decide_factor_rows", 3, integers(-1, 1, 1), "sizes must be numbers of labels"),
         ("decide_factor_rows", 4, integers(2**40, 1, 1), "depths must be the cardinalities of d"),

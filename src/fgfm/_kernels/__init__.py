@@ -18,7 +18,7 @@ header                   contents
 ``budgets``              macro decisions with limits on rows, one class per row: ascent;
                          ``budget_bounds`` evaluates and bounds them
 ``prefixes``             micro decisions with limits on rows: the best prefix of a sequence
-``samples``, ``joint``   decide rows from draws and from probabilities of label sets
+``samples``              P of draws of label sets
 ``factors``              decide rows from the P of independent factors (F-GFM)
 ``candidates``           labels that can be in an optimal set, and a first guess of its size
 ``search``               the best set size from a few columns of Delta

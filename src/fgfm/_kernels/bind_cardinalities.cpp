@@ -2,7 +2,6 @@
 #include "bindings.hpp"
 #include "cardinalities.hpp"
 #include "condition.hpp"
-#include "joint.hpp"
 #include "poisson_binomial.hpp"
 #include "reweighted.hpp"
 #include "samples.hpp"
@@ -47,38 +46,20 @@ void bind_cardinalities_type(nb::module_& module) {
 void bind_cardinalities(nb::module_& module) {
     const nb::call_guard<nb::gil_scoped_release> without_gil;
     module.def(
-        "decide_sample_rows",
-        [](Array<const std::uint8_t, 3> samples, Array<const Index, 1> names, double beta2,
-           double zero_division, bool nonempty, Array<std::int8_t, 2> labels,
-           Array<double, 1> expected, const Constraints* constraints) {
-            check_decisions(samples.shape(0), labels.shape(1), labels, expected);
-            check_names(names, samples.shape(2), labels, constraints);
-            decide_sample_rows(samples.data(), samples.shape(0), samples.shape(1),
-                               samples.shape(2), span(names), {beta2, zero_division, nonempty},
-                               matrix(labels), expected.data(), constraints);
+        "largest_draw",
+        [](Array<const std::uint8_t, 3> draws) {
+            return largest_draw(draws.data(), draws.shape(0) * draws.shape(1), draws.shape(2));
         },
-        without_gil, "samples"_a, "names"_a, "beta2"_a, "zero_division"_a, "nonempty"_a,
-        "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
+        without_gil, "draws"_a);
     module.def(
-        "decide_joint_rows",
-        [](Array<const Index, 1> indptr, Array<const Index, 1> indices,
-           Array<const Index, 1> column, Array<const double, 1> s, Array<const Index, 1> names,
-           Array<const double, 2> proba, double beta2, double zero_division, bool nonempty,
-           Array<std::int8_t, 2> labels, Array<double, 1> expected,
-           const Constraints* constraints) {
-            check_decisions(proba.shape(0), labels.shape(1), labels, expected);
-            check_names(names, labels.shape(1), labels, constraints);
-            require_rows(span(indptr), column.size(), indices.size());
-            require(proba.shape(1) == column.size(), "column must have one number for each set");
-            require_indices(span(indices), 0, labels.shape(1), "indices must be labels");
-            require_indices(span(column), -1, s.size(), "column must be -1 or a column of s");
-            decide_joint_rows(span(indptr), span(indices), span(column), span(s), span(names),
-                              matrix(proba), {beta2, zero_division, nonempty}, matrix(labels),
-                              expected.data(), constraints);
+        "count_draws",
+        [](Array<const std::uint8_t, 3> draws, Array<double, 3> P) {
+            require(P.shape(0) == draws.shape(0) && P.shape(1) == draws.shape(2),
+                    "P must have the rows and labels of draws");
+            count_draws(draws.data(), draws.shape(0), draws.shape(1), draws.shape(2), P.shape(2),
+                        P.data());
         },
-        without_gil, "indptr"_a, "indices"_a, "column"_a, "s"_a, "names"_a, "proba"_a, "beta2"_a,
-        "zero_division"_a, "nonempty"_a, "labels"_a.noconvert(), "expected"_a.noconvert(),
-        "constraints"_a.none() = nb::none());
+        without_gil, "draws"_a, "P"_a.noconvert());
     module.def(
         "search",
         [](Array<const double, 2> C, Array<const Index, 1> order, Array<const double, 1> totals,

@@ -1,53 +1,39 @@
-// Decisions from draws of label sets: the matrix P of their frequencies, then GFM.
+// P of draws of label sets: relative frequencies.
 #pragma once
 
 #include <algorithm>
-#include <span>
-#include <vector>
 
-#include "cardinalities.hpp"
+#include "arrays.hpp"
+#include "checks.hpp"
 
 namespace fgfm {
 
-// Decide every row of a block of draws, (n, T, m) of 0 and 1.
-inline void decide_sample_rows(const std::uint8_t* samples, Index n, Index T, Index m,
-                               std::span<const Index> names, const Objective& objective,
-                               Matrix<std::int8_t> labels, double* expected,
-                               const Constraints* constraints) {
-    CardinalitiesWorkspace work(m, m);
-    std::vector<Index> cardinality(T), column(m + 1);
-    std::vector<double> s(m), C;
-    for (Index row = 0; row < n; ++row) {
-        std::fill(column.begin(), column.end(), Index{0});
-        for (Index t = 0; t < T; ++t) {
-            const std::uint8_t* draw = samples + (row * T + t) * m;
-            Index count = 0;
-            for (Index i = 0; i < m; ++i) count += draw[i];
-            require(count <= m, "samples must be 0 or 1");
-            cardinality[t] = count;
-            ++column[count];
+// Return the number of labels of a draw of 0 and 1.
+inline Index size_of_draw(const std::uint8_t* draw, Index m) {
+    Index size = 0;
+    for (Index i = 0; i < m; ++i) size += draw[i];
+    return size;
+}
+
+// Return the largest number of labels in a block of draws, and at least 1.
+inline Index largest_draw(const std::uint8_t* draws, Index count, Index m) {
+    Index largest = 1;
+    for (Index t = 0; t < count; ++t) largest = std::max(largest, size_of_draw(draws + t * m, m));
+    return largest;
+}
+
+// Fill P, (n, m, S), which is 0, with the frequencies of draws, (n, T, m), of at most S labels.
+inline void count_draws(const std::uint8_t* draws, Index n, Index T, Index m, Index S,
+                        double* P) {
+    for (Index row = 0; row < n; ++row, P += m * S) {
+        for (Index t = 0; t < T; ++t, draws += m) {
+            const Index size = size_of_draw(draws, m);
+            require(size <= S, "draws must have at most S labels");
+            if (size == 0) continue;
+            double* column = P + size - 1;
+            for (Index i = 0; i < m; ++i) column[i * S] += draws[i];
         }
-        const double d_0 = static_cast<double>(column[0]) / T;
-        const double present = static_cast<double>(T - column[0]) / T;
-        // The cardinalities that were drawn, and the column that each has in C.
-        Index S = 0;
-        for (Index c = 1; c <= m; ++c) {
-            if (column[c]) {
-                s[S] = static_cast<double>(c);
-                column[c] = S++;
-            }
-        }
-        C.assign(m * S, 0.0);
-        for (Index t = 0; t < T; ++t) {
-            if (cardinality[t] == 0) continue;
-            const std::uint8_t* draw = samples + (row * T + t) * m;
-            const Index q = column[cardinality[t]];
-            for (Index i = 0; i < m; ++i) C[i * S + q] += draw[i];
-        }
-        for (double& x : C) x /= static_cast<double>(T);
-        expected[row] = decide_cardinality_row(
-            Matrix<const double>{C.data(), m, S}, std::span<const double>(s.data(), S), d_0,
-            present, true, 0.0, objective, constraints, names, labels.row(row), work);
+        for (Index j = 0; j < m * S; ++j) P[j] /= static_cast<double>(T);
     }
 }
 

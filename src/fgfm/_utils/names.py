@@ -37,16 +37,16 @@ def is_unnamed(names: AnyNames) -> bool:
 
 def known_names(*tables: Names | None) -> Names | None:
     """Return the first names that no library has made up, else the first names at all."""
-    given = [names for names in tables if names is not None]
-    return next((names for names in given if not is_unnamed(names)), given[0] if given else None)
+    named = [names for names in tables if names is not None]
+    return next((names for names in named if not is_unnamed(names)), named[0] if named else None)
 
 
-def check_same_names(found: Names | None, expected: Names | None, table: str, beside: str) -> None:
+def check_same_names(names: Names | None, expected: Names | None, table: str, beside: str) -> None:
     """Raise if the columns of two tables, as many in both, have other names or another order.
 
     Parameters
     ----------
-    found, expected : ndarray or None
+    names, expected : ndarray or None
         Names of the columns; None if there are none, and nothing to compare.
     table, beside : str
         What the tables are called in the message.
@@ -60,16 +60,16 @@ def check_same_names(found: Names | None, expected: Names | None, table: str, be
         ...
     ValueError: column 0 of X is 0 and that of y is 1: both must have the same names, in the s...
     """
-    if found is None or expected is None or len(found) != len(expected):
+    if names is None or expected is None or len(names) != len(expected):
         return
-    one, other = _numbers(found), _numbers(expected)
-    at = _first_difference(one, other)
-    by_position = is_unnamed(found) or is_unnamed(expected)
-    if at is None or (by_position and {*map(str, one)} != {*map(str, other)}):
+    one, other = _numbers(names), _numbers(expected)
+    column = _first_difference(one, other)
+    by_position = is_unnamed(names) or is_unnamed(expected)
+    if column is None or (by_position and {*map(str, one)} != {*map(str, other)}):
         return
     raise ValueError(
-        f"column {at} of {table} is {found[at]!r} and that of {beside} is {expected[at]!r}: both "
-        "must have the same names, in the same order"
+        f"column {column} of {table} is {names[column]!r} and that of {beside} is "
+        f"{expected[column]!r}: both must have the same names, in the same order"
     )
 
 
@@ -96,7 +96,7 @@ def _first_difference(one: AnyNames, other: AnyNames) -> int | None:
     if all(len(set(names)) == len(names) for names in texts):
         one, other = texts
     pairs = enumerate(zip(one, other, strict=True))
-    return next((at for at, (a, b) in pairs if a is not b and a != b), None)
+    return next((position for position, (a, b) in pairs if a is not b and a != b), None)
 
 
 def _numbers(names: AnyNames) -> list[Any]:

@@ -102,7 +102,7 @@ def escaped(text: str, keep: str = "") -> str:
     >>> print(escaped("a\x1b[2J\rb"))
     a\x1b[2J\rb
     """
-    return _CONTROL.sub(lambda found: found[0] if found[0] in keep else repr(found[0])[1:-1], text)
+    return _CONTROL.sub(lambda match: match[0] if match[0] in keep else repr(match[0])[1:-1], text)
 
 
 def clipped(text: str, width: int) -> str:

@@ -132,9 +132,9 @@ def first_entry(matrix: Any, wrong: Labels) -> tuple[int, int, Any]:
     if isinstance(matrix, np.ndarray):
         row, column = first_index(wrong)
         return row, column, matrix[row, column]
-    at = int(np.argmax(wrong))
-    row = int(np.searchsorted(matrix.indptr, at, side="right")) - 1
-    return row, int(matrix.indices[at]), matrix.data[at]
+    position = int(np.argmax(wrong))
+    row = int(np.searchsorted(matrix.indptr, position, side="right")) - 1
+    return row, int(matrix.indices[position]), matrix.data[position]
 
 
 def _raise_first(
@@ -211,10 +211,10 @@ def check_numbered_columns(frame: Any, name: str) -> None:
     names = [*map(str, getattr(frame, "columns", ()))]
     numbers = [*map(str, range(len(names)))]
     if names != numbers and sorted(names) == sorted(numbers):
-        at = next(i for i, number in enumerate(numbers) if names[i] != number)
+        column = next(i for i, number in enumerate(numbers) if names[i] != number)
         raise ValueError(
-            f"column {at} of {name} is {frame.columns[at]!r}: the columns must be in the order 0, "
-            "1, .. of the numbers"
+            f"column {column} of {name} is {frame.columns[column]!r}: the columns must be in the "
+            "order 0, 1, .. of the numbers"
         )
 
 
@@ -298,9 +298,9 @@ def label_sets(
     labels.eliminate_zeros()
     wrong = labels.data != 1
     if wrong.any():
-        *index, found = first_entry(labels, wrong)
+        *index, value_there = first_entry(labels, wrong)
         where = place(name, index[:1] if flat else index)
-        raise ValueError(f"{where} is {found!s}: labels must be 0 or 1")
+        raise ValueError(f"{where} is {value_there!s}: labels must be 0 or 1")
     return labels
 
 
@@ -379,9 +379,9 @@ def check_stored_probabilities(csr: Any, name: str, first_row: int = 0, hint: st
     """Raise unless every stored element lies in [0, 1], up to rounding."""
     wrong = _outside_unit_interval(csr.data)
     if wrong.any():
-        row, column, found = first_entry(csr, wrong)
+        row, column, value = first_entry(csr, wrong)
         where = place(name, (first_row + row, column))
-        raise ValueError(f"{where} is {found!s}: {_UNIT}{f'; {hint}' * bool(hint)}")
+        raise ValueError(f"{where} is {value!s}: {_UNIT}{f'; {hint}' * bool(hint)}")
 
 
 def clip_probabilities(array: Real, name: str, first_row: int = 0) -> Real:
@@ -652,9 +652,9 @@ def check_partition(
     owner = np.repeat(np.arange(len(checked)), [*map(len, checked)])  # of each entry of flat
     outside = (flat < 0) | (flat >= m)
     if outside.any():
-        at = first_index(outside)[0]
+        position = first_index(outside)[0]
         raise ValueError(
-            f"factors[{owner[at]}] holds label {flat[at]}: with {m} labels in all, "
+            f"factors[{owner[position]}] holds label {flat[position]}: with {m} labels in all, "
             f"indices must run from 0 to {m - 1}"
         )
     count = np.bincount(flat, minlength=m)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.names import check_same_index, check_same_names, column_names
@@ -56,25 +57,116 @@ def of_joint(labelsets: Any, proba: Any) -> Floats:
     array([[0.5, 0.3],
            [0. , 0.3]])
     """
-    if frame_library(labelsets) == "pandas":
-        rows = labelsets.index.to_numpy(dtype=object)
-        check_same_names(column_names(proba), rows, "proba", "labelsets.index")
+    check_set_names(labelsets, proba)
     sets = label_sets(labelsets, "labelsets", ("label set", "label"))  # (L, m)
     if sets.shape[0] == 0:
         raise ValueError(f"labelsets has shape {sets.shape}: it must have at least one label set")
-    sets = sets.astype(np.float64)
-    proba = real_array(proba, "proba", ("row", "label set"))  # (n, L)
-    check_one_weight_each(proba.shape[1], sets.shape[0])
-    size = np.asarray(sets.sum(axis=1), dtype=np.int64).ravel()  # (L,)
-    n, m = proba.shape[0], sets.shape[1]
-    P = np.zeros((n, m, max(1, int(size.max()))))  # (n, m, S)
-    of_size = [(s, np.flatnonzero(size == s)) for s in np.unique(size[size > 0])]
-    members = [(s, at, sets[at].T) for s, at in of_size]  # (m, number of sets of that size)
-    for rows in row_blocks(n, 8 * (len(size) + m)):
-        w = unit_rows(proba[rows], "proba", rows.start)  # (rows, L)
-        for s, at, member in members:
-            P[rows, :, s - 1] = (member @ w[:, at].T).T
-    return P
+    return JointCardinalities(sets, proba).in_blocks()
+
+
+def check_set_names(labelsets: Any, proba: Any) -> None:
+    """Raise unless the columns of a frame of probabilities are the index of the label sets."""
+    if frame_library(labelsets) == "pandas":
+        rows = labelsets.index.to_numpy(dtype=object)
+        check_same_names(column_names(proba), rows, "proba", "labelsets.index")
+
+
+class LabelSetCardinalities:
+    """P of label sets with probabilities, (n, m, S), computed for the rows that are indexed."""
+
+    shape: tuple[int, int, int]
+    dtype = np.dtype(np.float64)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Floats:
+        raise NotImplementedError
+
+    def masses(self, rows: slice, P: Floats) -> Floats:
+        """Return the probabilities that a row, of this P, has no label and some, (2, rows)."""
+        raise NotImplementedError
+
+    def marginals(self, rows: slice) -> Floats:
+        """Return the marginals of some rows, (rows, m)."""
+        raise NotImplementedError
+
+    def in_blocks(self) -> Floats:
+        """Return P of all rows."""
+        n, m, S = self.shape
+        P = np.empty((n, m, S))
+        for rows in row_blocks(n, 8 * m * S):
+            P[rows] = self[rows]
+        return P
+
+
+class JointCardinalities(LabelSetCardinalities):
+    """P of label sets that all rows share, booleans or CSR (L, m), and their probabilities."""
+
+    def __init__(self, labelsets: Any, proba: Any) -> None:
+        self._proba = real_array(proba, "proba", ("row", "label set"))  # (n, L)
+        self._sets = sparse.csr_array(labelsets, dtype=np.float64)  # (L, m)
+        check_one_weight_each(self._proba.shape[1], self._sets.shape[0])
+        size = np.diff(self._sets.indptr)  # (L,)
+        self._is_empty = size == 0
+        largest = int(size.max(initial=1))
+        self.shape = len(self._proba), self._sets.shape[1], largest
+        of_size = [(s, np.flatnonzero(size == s)) for s in np.unique(size[size > 0])]
+        self._of_size = [(s, own, self._sets[own].T) for s, own in of_size]  # (m, number of sets)
+
+    def _weights(self, rows: slice) -> Floats:
+        return unit_rows(self._proba[rows], "proba", rows.start or 0)  # (rows, L)
+
+    def __getitem__(self, rows: slice) -> Floats:
+        w = self._weights(rows)
+        P = np.zeros((len(w), *self.shape[1:]))
+        for s, own, members in self._of_size:
+            P[:, :, s - 1] = (members @ w[:, own].T).T
+        return P
+
+    def masses(self, rows: slice, P: Floats) -> Floats:
+        w = self._weights(rows)
+        return np.stack([w[:, self._is_empty].sum(axis=1), w[:, ~self._is_empty].sum(axis=1)])
+
+    def marginals(self, rows: slice) -> Floats:
+        return np.asarray(self._weights(rows) @ self._sets)
+
+
+class SampleCardinalities(LabelSetCardinalities):
+    """P of draws of the label sets of each row, (n, T, m)."""
+
+    def __init__(self, samples: Any) -> None:
+        from fgfm._kernels import largest_draw
+
+        self._samples = real_array(samples, "samples", ("row", "draw", "label"))
+        n, T, m = self._samples.shape
+        sizes = [largest_draw(self._draws(rows)) for rows in row_blocks(n, 8 * T * m)]
+        self.shape = n, m, max(sizes, default=1)
+
+    def _draws(self, rows: slice) -> npt.NDArray[np.uint8]:
+        draws = self._samples[rows]
+        if draws.dtype.itemsize == 1:
+            draws = draws.view(np.uint8)
+        if draws.dtype != np.uint8 or draws.max(initial=0) > 1:
+            check_labels(self._samples[rows], "samples", rows.start or 0)
+        return np.require(draws, np.uint8, ["C"])
+
+    def __getitem__(self, rows: slice) -> Floats:
+        from fgfm._kernels import count_draws
+
+        draws = self._draws(rows)
+        P = np.zeros((len(draws), *self.shape[1:]))
+        count_draws(draws, P)
+        return P
+
+    def masses(self, rows: slice, P: Floats) -> Floats:
+        T = self._samples.shape[1]
+        present = P.sum(axis=1) @ (1.0 / np.arange(1, P.shape[2] + 1))  # up to rounding
+        count = np.rint(T * present)
+        return np.stack([(T - count) / T, count / T])
+
+    def marginals(self, rows: slice) -> Floats:
+        return np.asarray(self._samples[rows].sum(axis=1) / self._samples.shape[1])
 
 
 def of_samples(samples: Any) -> Floats:
@@ -101,21 +193,7 @@ def of_samples(samples: Any) -> Floats:
     array([[0.5 , 0.25],
            [0.  , 0.25]])
     """
-    samples = real_array(samples, "samples", ("row", "draw", "label"))  # (n, T, m)
-    n, T, m = samples.shape
-    size = np.zeros((n, T), dtype=np.int64)  # (n, T)
-    blocks = row_blocks(n, 8 * T * m)
-    for rows in blocks:
-        check_labels(samples[rows], "samples", rows.start)
-        size[rows] = np.count_nonzero(samples[rows], axis=2)
-    S = max(1, int(size.max(initial=0)))
-    P = np.zeros((n, m, S))  # (n, m, S)
-    for rows in blocks:
-        row, draw, label = np.nonzero(samples[rows])  # three arrays, one entry per label present
-        cell = (row * m + label) * S + size[rows][row, draw] - 1  # index into the flat P[rows]
-        count = np.bincount(cell, minlength=P[rows].size)
-        P[rows] = count.reshape(P[rows].shape) / T
-    return P
+    return SampleCardinalities(samples).in_blocks()
 
 
 def of_marginals(

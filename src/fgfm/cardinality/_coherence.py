@@ -149,19 +149,19 @@ def make_coherent(P: Any, distribution: Any = None) -> Floats:
     """
     P = check_cardinality_matrix(P)  # (n, m, S)
     n, m, S = P.shape
-    given = None
+    target = None
     if distribution is not None:
-        given = distribution_array(distribution, "distribution", n, S)  # (n, S + 1)
+        target = distribution_array(distribution, "distribution", n, S)  # (n, S + 1)
     coherent = np.empty((n, m, S))  # (n, m, S)
     for rows in row_blocks(n, 8 * m * S):
-        if given is None:
+        if target is None:
             _check_not_negative(P[rows], "P", rows.start)
             p = np.maximum(P[rows], 0.0).astype(np.float64)  # (rows, m, S)
             model_d = _implied_distribution(p)  # (rows, S + 1)
             d = model_d / np.maximum(1.0, model_d[:, 1:].sum(axis=1, keepdims=True))
         else:
             p = clip_probabilities(P[rows], "P", rows.start).astype(np.float64)
-            d = model_d = unit_rows(given[rows], "distribution", rows.start)  # (rows, S + 1)
+            d = model_d = unit_rows(target[rows], "distribution", rows.start)  # (rows, S + 1)
         _fill_coherent(p, model_d, d, coherent[rows])
     return coherent
 

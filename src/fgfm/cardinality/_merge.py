@@ -53,7 +53,7 @@ def merge_factors(
         The labels of each factor, a partition of 0 .. m - 1.
     distributions : sequence of array-likes of shape (n, S_f + 1), optional
         The distribution of the number of labels in each factor. By default it is computed from the
-        P of the factor; otherwise it is used as given, even if P does not agree with it.
+        P of the factor; otherwise it is used as given_d, even if P does not agree with it.
 
     Returns
     -------
@@ -87,7 +87,7 @@ def merge_factors(
     n, names = len(parts[0]), [f"Ps[{f}]" for f in range(len(parts))]
     sizes = [P.shape[1] for P in parts]
     labels = np.concatenate(check_partition(factors, sum(sizes), sizes=sizes))  # (m,)
-    given = check_distributions(distributions, parts)
+    given_d = check_distributions(distributions, parts)
 
     m, S = len(labels), sum(P.shape[2] for P in parts)
     merged = MergedFactors(np.empty((n, m, S)), np.empty((n, S + 1)))
@@ -96,10 +96,10 @@ def merge_factors(
         P, d = np.empty((rows.stop - rows.start, 0, 0)), np.ones((rows.stop - rows.start, 1))
         for f, part in enumerate(parts):
             P_f = clip_probabilities(part[rows], names[f], rows.start).astype(np.float64)
-            if given is None:  # step 2
+            if given_d is None:  # step 2
                 d_f = recover_distribution(P_f, part[rows], names[f], rows.start)
             else:
-                d_f = unit_rows(given[f][rows], f"distributions[{f}]", rows.start)
+                d_f = unit_rows(given_d[f][rows], f"distributions[{f}]", rows.start)
             P, d = _fold(P, d, P_f, d_f)
         merged.P[rows, labels] = P
         merged.d[rows] = d
@@ -150,8 +150,8 @@ def merge_distributions(distributions: Sequence[Any]) -> Floats:
         ]
         while len(level) > 1:
             level = [
-                convolve(*level[at : at + 2]) if at + 1 < len(level) else level[at]
-                for at in range(0, len(level), 2)
+                convolve(*level[k : k + 2]) if k + 1 < len(level) else level[k]
+                for k in range(0, len(level), 2)
             ]
         merged[rows] = level[0].T
     return merged

@@ -7,24 +7,15 @@ import json
 import os
 import sys
 import textwrap
+import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from itertools import zip_longest
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import typer
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
 from fgfm._utils.text import WIDTH, escaped, one_line
 
@@ -39,14 +30,12 @@ __all__ = [
     "say",
 ]
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 # what is done in the stages that a fit reports
 STAGES = {"models": "fitting models"}
 
 _INVALID_INPUT = 2  # exit codes
 _INTERRUPTED = 130
+_FIRST, _LATER = 1.0, 5.0  # seconds between lines on progress in a file
 
 
 def echo(text: str) -> None:
@@ -105,24 +94,52 @@ def format_table(
 
 @contextmanager
 def progress(description: str, steps: bool = False) -> Iterator[Callable[..., None]]:
-    """Show that work goes on, if standard error is a terminal.
+    """Show that work goes on: a bar on a terminal; otherwise, with `steps`, lines now and then.
 
     Yields a function of the number of rows done; or, with `steps`, of the steps done, the steps
-    in all and, optionally, another description. The bar moves until the first step is done, then
-    it shows the share and the remaining time.
+    in all and, optionally, another description.
     """
-    console = Console(stderr=True)
-    columns: list[ProgressColumn] = [
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
+    if sys.stderr.isatty():
+        with _bar(description, steps) as show:
+            yield show
+        return
+    state, stopped, start = [description], threading.Event(), time.perf_counter()
+
+    def tell() -> None:
+        wait = _FIRST
+        while not stopped.wait(wait):
+            say(f"fgfm: [{time.perf_counter() - start:.0f} s] {state[0]}")
+            wait = _LATER
+
+    def show_line(done: int, total: int = 0, text: str = description) -> None:
+        state[0] = f"{text}: {done} of {total}" if total else text
+
+    thread = threading.Thread(target=tell, daemon=True)
+    if steps:
+        thread.start()
+    try:
+        yield show_line
+    finally:
+        stopped.set()
+
+
+@contextmanager
+def _bar(description: str, steps: bool) -> Iterator[Callable[..., None]]:
+    """Show a bar that moves until the first step is done, then the share and remaining time."""
+    from rich import progress as rich
+    from rich.console import Console
+
+    columns: list[Any] = [
+        rich.SpinnerColumn(),
+        rich.TextColumn("{task.description}", markup=False),
+        rich.TimeElapsedColumn(),
     ]
     if steps:
-        columns[2:2] = [BarColumn(bar_width=None), MofNCompleteColumn()]
-        columns += [TextColumn("left"), TimeRemainingColumn()]
-    bar = Progress(*columns, console=console, transient=True, expand=steps)
-    # Not entered elsewhere: before rich 14.3 it would leave an empty line.
-    with bar if console.is_terminal else nullcontext():
+        columns[2:2] = [rich.BarColumn(bar_width=None), rich.MofNCompleteColumn()]
+        columns += [rich.TextColumn("left"), rich.TimeRemainingColumn()]
+    with rich.Progress(
+        *columns, console=Console(stderr=True), transient=True, expand=steps
+    ) as bar:
         task = bar.add_task(description, total=None)
 
         def show(done: int, total: int = 0, text: str = description) -> None:
@@ -134,15 +151,15 @@ def progress(description: str, steps: bool = False) -> Iterator[Callable[..., No
         yield show
 
 
-def plain_errors(command: Callable[P, R]) -> Callable[P, R]:
+def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
     """Decorate a command: invalid input ends it with one line instead of a traceback."""
 
     @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> Any:
+    def run(*args: Any, **kwargs: Any) -> None:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = _warning_printer()
-                return command(*args, **kwargs)
+                command(*args, **kwargs)
         except BrokenPipeError:  # the reader of our output has closed it
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(0) from None
@@ -170,9 +187,7 @@ def _message(error: BaseException, context: Any) -> str:
         place = f"{error.place}: " if error.place else ""
         return one_line(f"{place}{error.reason}{hint}")
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        name = error.filename
-        name = os.fsdecode(name) if isinstance(name, (str, bytes)) else str(name)
-        return f"{name}: {error.strerror[0].lower()}{error.strerror[1:]}"
+        return f"{os.fsdecode(error.filename)}: {error.strerror[0].lower()}{error.strerror[1:]}"
     return one_line(error) or type(error).__name__
 
 

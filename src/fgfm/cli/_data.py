@@ -99,35 +99,25 @@ def check_targets(params: Mapping[str, Any], *outputs: str) -> None:
     `outputs` are the names of the parameters that hold outputs. None may be a file that another
     parameter names: everything that a command reads is named by one, and is safe.
     """
-    targets = {name: params[name] for name in outputs if params[name] is not None}
-    if list(map(os.fspath, targets.values())).count("-") > 1:
-        raise ValueError(
-            f"{' and '.join(map(_option, targets))} are both -: they must be two files"
-        )
+    targets = {name: os.fspath(params[name]) for name in outputs if params[name] is not None}
+    options = {name: "-o" if name == "out" else f"--{name}" for name in targets}
+    if list(targets.values()).count("-") > 1:
+        raise ValueError(f"{' and '.join(options.values())} are both -: they must be two files")
+    read = [f for key in params.keys() - targets.keys() for f in _files_of(params[key])]
     for name, target in targets.items():
-        if os.fspath(target) != "-":
-            read = [f for key in params.keys() - targets.keys() for f in _files_of(params[key])]
-            others = [os.fspath(other) for key, other in targets.items() if key != name]
-            _check_target(Path(target), _option(name), [*filter(os.path.isfile, read), *others])
-
-
-def _option(name: str) -> str:
-    return "-o" if name == "out" else f"--{name}"
-
-
-def _check_target(path: Path, option: str, others: Sequence[str]) -> None:
-    if path.exists() and not path.is_file() and not path.is_dir():
-        return  # a pipe or a device
-    for other in others:
-        if os.path.realpath(other) == os.path.realpath(path):
-            raise ValueError(f"{option} is {path}, as is {other}: they must be two files")
-    if path.is_dir():
-        raise ValueError(f"{option} is {path}, a folder: it must be a file")
-    folder = path.parent
-    if not folder.is_dir():
-        raise ValueError(f"{option} is {path}: there is no folder {folder}")
-    if not os.access(folder, os.W_OK):
-        raise ValueError(f"{option} is {path}: the folder {folder} is not writable")
+        path, option = Path(target), options[name]
+        if target == "-" or (path.exists() and not path.is_file() and not path.is_dir()):
+            continue  # a pipe or a device
+        others = [other for key, other in targets.items() if key != name]
+        for other in [*filter(os.path.isfile, read), *others]:
+            if os.path.realpath(other) == os.path.realpath(path):
+                raise ValueError(f"{option} is {path}, as is {other}: they must be two files")
+        if path.is_dir():
+            raise ValueError(f"{option} is {path}, a folder: it must be a file")
+        if not path.parent.is_dir():
+            raise ValueError(f"{option} is {path}: there is no folder {path.parent}")
+        if not os.access(path.parent, os.W_OK):
+            raise ValueError(f"{option} is {path}: the folder {path.parent} is not writable")
 
 
 def _files_of(value: Any) -> list[str]:

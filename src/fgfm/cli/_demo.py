@@ -8,13 +8,14 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Any
 
 import typer
 
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.text import clipped, wrapped
-from fgfm.cli._console import echo, plain_errors
+from fgfm.cli import _options as opt
+from fgfm.cli._console import echo
 from fgfm.cli._models import require_skops
 
 __all__ = ["COMMANDS", "EPILOG", "demo", "make_tables", "write_files"]
@@ -32,11 +33,12 @@ COMMANDS = (
 )
 _OUTPUTS = ("report.html", "films.fgfm", "sets.csv")
 
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the files.")]
 
-
-@plain_errors
-def demo(out: Out = Path("fgfm-demo")) -> None:
+@opt.command(
+    "",
+    out=opt.Option(Path, "fgfm-demo", "FOLDER", "Folder for the files.", ("--out", "-o")),
+)
+def demo(context: typer.Context, params: dict[str, Any]) -> None:
     """Try evaluate, fit and predict on generated films.
 
     Writes films.csv, with a plot, a date, a director, numbers and the genres of each film, and
@@ -45,6 +47,7 @@ def demo(out: Out = Path("fgfm-demo")) -> None:
     films. It takes about a minute.
     """
     require_skops()
+    out = Path(params["out"])
     start = time.perf_counter()
     write_files(out, make_tables())
     echo(f"$ cd {shlex.quote(str(out))}")

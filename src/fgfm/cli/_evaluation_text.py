@@ -19,6 +19,7 @@ __all__ = [
     "as_table",
     "average_rows",
     "heading",
+    "measure_name",
     "measure_rows",
     "notes",
 ]
@@ -61,25 +62,20 @@ def as_table(result: Result) -> str:
     rows = [["", *RULE_NAMES.values()], first, by_average[0][1], *others]
     chosen = [row for both in by_average[1:] for row in both]
     table = format_table([*rows, *chosen], "<>>>", gap="", width=20)
-    title = wrapped(f"With label sets and t chosen for macro and micro F{result.beta:g}:")
-    return "\n".join(
-        [
-            *map(wrapped, heading(result)),
-            "",
-            *table[: len(rows)],
-            "",
-            title,
-            *table[len(rows) :],
-            "",
-            *map(wrapped, notes(result)),
-        ]
-    )
+    title = f"With label sets and t chosen for macro and micro F{result.beta:g}:"
+    parts = [heading(result), table[: len(rows)], [title, *table[len(rows) :]], notes(result)]
+    return "\n\n".join("\n".join(map(wrapped, part)) for part in parts)
+
+
+def measure_name(measure: str, beta: float) -> str:
+    """Return the name of a measure, such as macro F1."""
+    return _MEASURES[measure].format(beta=beta)
 
 
 def measure_rows(result: Result) -> Rows:
     """Return the name of each measure, and the value of each rule with its standard error."""
     return [
-        [_MEASURES[measure].format(beta=result.beta), *_cells(measure, by_rule)]
+        [measure_name(measure, result.beta), *_cells(measure, by_rule)]
         for measure, by_rule in result.evaluation.measures.items()
     ]
 
@@ -88,7 +84,7 @@ def average_rows(result: Result) -> Rows:
     """Return the name of each F-measure, the values of the rules chosen for it, and the gains."""
     return [
         [
-            _MEASURES[_AVERAGES[average]].format(beta=result.beta),
+            measure_name(_AVERAGES[average], result.beta),
             *_cells(average, scores.f),
             *(f"{gain.value:+.4f} ({gain.standard_error:.4f})" for gain in scores.gains.values()),
         ]
@@ -114,18 +110,25 @@ def heading(result: Result) -> list[str]:
     return [data, model]
 
 
-def notes(result: Result) -> tuple[str, str, str]:
-    """Return notes on standard errors, on the expected F-measure and on the threshold t."""
+def notes(result: Result) -> list[str]:
+    """Return notes on standard errors, on the expected F-measure and on the thresholds t."""
     found, excess = result.evaluation, result.evaluation.excess
     over = f"{found.folds} folds" if found.folds else counted(found.n_rows, "row")
     low, high = min(found.thresholds), max(found.thresholds)
     t = f"{low:.3f}" if high - low < 5e-4 else f"{low:.3f} to {high:.3f}"
     side = "above" if excess.value >= 0.0 else "below"
-    return (
+    as_good = [  # a gain within two standard errors of 0
+        measure_name(_AVERAGES[average], result.beta)
+        for average, scores in found.averages.items()
+        if not scores.gains["threshold"].value > 2.0 * scores.gains["threshold"].standard_error
+    ]
+    return [
         f"Standard errors over {over} in brackets. True labels per row: "
         f"{found.true_labels_per_row:.2f}.",
         f"Expected F{result.beta:g} {found.expected_f.value:.4f}, {abs(excess.value):.4f} "
         f"({excess.standard_error:.4f}) {side} the observed one; mean absolute "
         f"difference over bins {found.bin_difference:.4f}.",
-        f"t = {t}, chosen on {found.threshold_from}.",
-    )
+        f"t = {t}, chosen on {found.threshold_from}: the better of one threshold and one for each "
+        "label.",
+        *([f"Thresholds are as good here for {', '.join(as_good)}."] if as_good else []),
+    ]

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from fgfm._utils.text import clipped
 from fgfm.cli import _options as opt
-from fgfm.cli._console import STAGES, echo, format_table, note, plain_errors, progress
-from fgfm.cli._data import (
-    check_targets,
-    column_lines,
-    label_notes,
-    labels_line,
-    load_table,
-)
+from fgfm.cli._console import STAGES, echo, format_table, note, progress
+from fgfm.cli._data import check_targets, column_lines, label_notes, labels_line, load_table
 from fgfm.cli._models import label_frame, make_model, require_skops
 
-__all__ = ["EPILOG", "fit"]
+__all__ = ["EPILOG", "OUT", "fit"]
 
 EPILOG = """\b
 Examples:
@@ -33,20 +26,15 @@ Examples:
 
 In Python, fgfm.load("films.fgfm").predict(frame) returns the same label sets.
 """
-Out = Annotated[
-    Path, typer.Option("--out", "-o", metavar="MODEL", help="File to save the model to.")
-]
+OUT = opt.Option(Path, ..., "MODEL", "File to save the model to.", ("--out", "-o"))
 
 
-@plain_errors
-@opt.with_options(opt.label_options, opt.model_options, opt.column_options, opt.text_options)
-def fit(
-    context: typer.Context,
-    data: opt.Data,
-    out: Out,
-    average: opt.Average = "samples",
-    **options: Any,
-) -> None:
+@opt.command(
+    f"out {opt.LABELS} average beta learner {opt.COLUMNS} {opt.READING} jobs seed",
+    data=opt.DATA,
+    out=OUT,
+)
+def fit(context: typer.Context, params: dict[str, Any]) -> None:
     """Fit a model to a data file.
 
     The model predicts the label sets of largest expected F-measure. It is saved together with the
@@ -55,32 +43,26 @@ def fit(
     and printed; --text, --category, --number and --date declare it, --drop and --ids leave columns
     out.
     """
-    require_skops()
-    check_targets(context.params, "out")
-    echo(_fit_file(data, out, context.params))
-
-
-def _fit_file(path: Path, out: Path, params: Mapping[str, Any]) -> str:
-    """Fit and save a model; return a summary."""
     import numpy as np
 
     from fgfm import save
     from fgfm._utils.progress import report_progress
 
-    start = time.perf_counter()
-    with progress(f"reading {clipped(path.name, 50)}", steps=True):
+    require_skops()
+    check_targets(params, "out")
+    path, out, start = params["data"], params["out"], time.perf_counter()
+    with progress(f"reading {clipped(path.name, 50)}", steps=True) as show:
         data, encoder = load_table(path, params)
         assert data.Y is not None  # `load_table` requires labels
         model = make_model(data, encoder, params)
-    read_seconds = time.perf_counter() - start
-    with (
-        progress(STAGES["models"], steps=True) as show,
-        report_progress(lambda stage, done, total: show(done, total, STAGES.get(stage, stage))),
-    ):
-        model.fit(data.X, label_frame(data.Y, data.label_names))
-    encoder = model.estimator_.steps[0][1]
-    encoder.zero_based_ = data.zero_based  # how further svmlight files are numbered
-    save(model, out)
+        read_seconds = time.perf_counter() - start
+        show(0, 0, STAGES["models"])
+        with report_progress(lambda stage, done, of: show(done, of, STAGES.get(stage, stage))):
+            model.fit(data.X, label_frame(data.Y, data.label_names))
+        show(0, 0, "saving")
+        encoder = model.estimator_.steps[0][1]
+        encoder.zero_based_ = data.zero_based  # how further svmlight files are numbered
+        save(model, out)
     for text in label_notes(data.Y, data.label_names):
         note(text)
     columns = column_lines(encoder, data.label_names)
@@ -96,4 +78,4 @@ def _fit_file(path: Path, out: Path, params: Mapping[str, Any]) -> str:
         "time": f"{time.perf_counter() - start:.1f} s (reading: {read_seconds:.1f} s)",
     }
     lines = format_table(list(summary.items()), gap=" ")
-    return "\n".join([*columns, "", *lines] if columns else lines)
+    echo("\n".join([*columns, "", *lines] if columns else lines))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import missing_columns
 from fgfm.cli._learners import make_learner
-from fgfm.cli._options import read_flag
+from fgfm.cli._options import n_jobs
 
 if TYPE_CHECKING:
     from fgfm import FClassifier
@@ -32,10 +32,10 @@ __all__ = [
 
 def require_skops() -> None:
     """Raise before a long fit if models cannot be saved."""
-    import_optional("skops.io", "saving and loading models", "cli")
+    import_optional("skops", "saving and loading models", "cli")
 
 
-def make_model(data: Dataset, encoder: FeatureEncoder, options: Mapping[str, Any]) -> FClassifier:
+def make_model(data: Dataset, encoder: FeatureEncoder, params: Mapping[str, Any]) -> FClassifier:
     """Return an unfitted classifier of a pipeline that begins with the encoder."""
     from scipy import sparse
     from sklearn.pipeline import make_pipeline
@@ -44,19 +44,18 @@ def make_model(data: Dataset, encoder: FeatureEncoder, options: Mapping[str, Any
 
     from fgfm import FClassifier
 
-    jobs = None if options["jobs"] == 1 else options["jobs"]
-    learner = make_learner(options["learner"], jobs, options["seed"])
+    learner = make_learner(params["learner"], n_jobs(params), params["seed"])
     steps: list[Any] = [encoder]
     if not get_tags(learner).input_tags.sparse:
         encoder.set_params(dense=True)
-    elif sparse.issparse(data.X) and options["learner"] in ("ridge", "logistic", "svm"):
+    elif sparse.issparse(data.X) and params["learner"] in ("ridge", "logistic", "svm"):
         steps.append(MaxAbsScaler())  # the numbers of a table are scaled by the encoder
     return FClassifier(
         make_pipeline(*steps, learner),
-        average=options["average"],
-        beta=options["beta"],
-        n_jobs=jobs,
-        random_state=options["seed"],
+        average=params.get("average", "samples"),
+        beta=params["beta"],
+        n_jobs=n_jobs(params),
+        random_state=params["seed"],
     )
 
 
@@ -73,9 +72,10 @@ def read_constraints(path: Path | None) -> Constraints | None:
 
     if path is None:
         return None
+    # The context of a command has a string, before typer 0.29.
+    content = Path(path).read_bytes()
     try:
-        # The context of a command has a string, before typer 0.29.
-        found: Any = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        found: Any = json.loads(content.decode("utf-8-sig"))
     except ValueError as error:
         raise DataError(f"it is not JSON: {error}", source=path) from None
     if not isinstance(found, dict):
@@ -96,8 +96,6 @@ class LoadedModel(NamedTuple):
     def set_decision(self, params: Mapping[str, Any]) -> None:
         """Change the parameters of the decision that are not None, given as options."""
         values = {name: value for name, value in params.items() if value is not None}
-        if "nonempty" in values:
-            values["nonempty"] = read_flag(values["nonempty"])
         constraints = read_constraints(values.pop("constraints", None))
         if constraints is not None:
             names = self.label_names
@@ -136,25 +134,30 @@ class LoadedModel(NamedTuple):
         return replace(data, X=data.X[list(wanted)])
 
 
+def _load(path: Path, kind: str, attribute: str, wanted: str) -> Any:
+    """Return the model in a file, which must be of a class of fgfm and fitted."""
+    import fgfm
+    from fgfm import store
+
+    foreign = store.foreign_classes(path)
+    model = None if foreign else store.load(path)
+    if foreign or type(model).__name__ != kind or not hasattr(model, attribute):
+        found = foreign[0] if foreign else type(model).__name__
+        hint = ""
+        if foreign and kind == "FClassifier":
+            hint = "; in Python, fgfm.load(path, trusted=[...]) loads it if you trust its author"
+        raise ValueError(f"{path} holds {found}: it must hold a fitted {wanted}{hint}")
+    assert isinstance(model, getattr(fgfm, kind))
+    return model
+
+
 def load_model(path: Path) -> LoadedModel:
     """Load a model that holds an `FClassifier`."""
     from sklearn.pipeline import Pipeline
 
-    from fgfm import FClassifier, store
     from fgfm.io import FeatureEncoder
 
-    refused = store.foreign_classes(path)
-    if refused:
-        raise ValueError(
-            f"{path} holds classes that commands do not load, such as {refused[0]}: load it in "
-            "Python, by fgfm.load(path, trusted=[...]), if you trust its author"
-        )
-    model = store.load(path)
-    if not isinstance(model, FClassifier) or not hasattr(model, "decider_"):
-        raise ValueError(
-            f"{path} holds {type(model).__name__}: it must hold a fitted FClassifier, as fgfm fit "
-            "saves it"
-        )
+    model = _load(path, "FClassifier", "decider_", "FClassifier, as fgfm fit saves it")
     if not model.multilabel_:
         raise ValueError(f"{path} predicts one class for each row: use its predict in Python")
     names = [str(name) for name in model.classes_]
@@ -168,13 +171,4 @@ def load_model(path: Path) -> LoadedModel:
 
 def load_decider(path: Path) -> Any:
     """Load a fitted `FDecider`."""
-    from fgfm import FDecider, store
-
-    foreign = store.foreign_classes(path)  # a decider has none
-    decider = None if foreign else store.load(path)
-    if not isinstance(decider, FDecider) or not hasattr(decider, "classes_"):
-        found = foreign[0] if foreign else type(decider).__name__
-        raise ValueError(
-            f"{path} holds {found}: it must hold a fitted FDecider, as fgfm tune saves it"
-        )
-    return decider
+    return _load(path, "FDecider", "classes_", "FDecider, as fgfm tune saves it")

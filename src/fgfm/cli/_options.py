@@ -1,7 +1,4 @@
-"""Options that several commands share, and the values of their texts.
-
-A group of options is the signature of a function; `with_options` appends it to that of a command.
-"""
+"""The options of all commands: a table, from which `command` makes the signature of a command."""
 
 from __future__ import annotations
 
@@ -9,244 +6,207 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from fgfm.cli._console import plain_errors
 from fgfm.cli._learners import LEARNERS
 from fgfm.io import FORMATS
 
 __all__ = [
     "EXPECTED",
-    "column_options",
+    "Argument",
+    "Option",
+    "command",
     "dataset_arguments",
     "file_arguments",
     "given_options",
     "label_columns",
-    "label_options",
-    "model_options",
+    "n_jobs",
     "read_flag",
     "split_names",
-    "text_options",
-    "with_options",
 ]
 
-C = TypeVar("C", bound=Callable[..., Any])
-
-# The file and its columns.
-Data = Annotated[Path, typer.Argument(metavar="DATA", help="File of features and labels.")]
-Labels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--labels",
-        "-l",
-        metavar="LABELS",
-        help="Label columns: names separated by commas, a pattern such as 'genre*', or a number: "
-        "the first N columns, or the last N if it is negative. May be repeated. They hold lists, "
-        "0 and 1, or names of labels.",
-    ),
-]
-Separator = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="Separator of label lists; by default ; | or , is found."),
-]
-MissingLabels = Annotated[
-    bool,
-    typer.Option(
-        "--missing-labels",
-        help="A blank cell is a label that was not observed, otherwise no label. fgfm fit learns "
-        "from the other labels of such rows; other commands leave the rows out.",
-    ),
-]
-Format = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FORMAT",
-        help=f"Format of DATA: {', '.join(FORMATS)}; by default it follows from the file name.",
-    ),
-]
-ProbsFormat = Annotated[
-    str | None,
-    typer.Option(
-        "--format", metavar="FORMAT", help="Format of PROBS: csv, tsv, parquet, jsonl, npy or npz."
-    ),
-]
-Ids = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Columns that identify rows: names separated by commas; as all options on columns, "
-        "it may be repeated. They are neither features nor labels, are copied to the output, and "
-        "match the rows of two files.",
-    ),
-]
-Drop = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns to leave out.")]
-Text = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of free text.")]
-Category = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMNS", help="Columns that are categories.")
-]
-Number = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMNS", help="Columns of numbers, even if they look like ids."),
-]
-Date = Annotated[list[str] | None, typer.Option(metavar="COLUMNS", help="Columns of dates.")]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHAR", help="Delimiter of CSV; by default it is detected.")
-]
-Decimal = Annotated[str, typer.Option(metavar="CHAR", help="Decimal mark of numbers in CSV.")]
-Encoding = Annotated[str, typer.Option(metavar="NAME", help="Encoding of text files.")]
-Header = Annotated[
-    bool | None,
-    typer.Option(
-        "--header/--no-header",
-        show_default=False,
-        help="Whether the first row of CSV has the names of the columns; if it has only numbers, "
-        "one of the two is needed.",
-    ),
-]
-Strict = Annotated[
-    bool,
-    typer.Option(
-        "--strict",
-        help="A cell that is not a number, in a column of numbers, is an error; otherwise it is "
-        "taken as missing, with a warning.",
-    ),
-]
-
-# What is written.
-Wide = Annotated[bool, typer.Option("--wide", help="Write a column of 0 and 1 for each label.")]
-OutputSeparator = Annotated[
-    str,
-    typer.Option(
-        "--separator", metavar="TEXT", help="Separator of the labels of a row in the output."
-    ),
-]
-OutputFormat = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FORMAT",
-        help="Format of the output: csv, tsv, jsonl or parquet; by default it follows from the "
-        "file name.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON.")]
-
-# The model, and the decision.
-Learner = Annotated[
-    str, typer.Option("--learner", "-e", metavar="NAME", help=f"Learner: {', '.join(LEARNERS)}.")
-]
-Calibration = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME", help="Calibration of probabilities: auto, sigmoid, isotonic or none."
-    ),
-]
-Average = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help="F-measure to maximise: samples (of each row), macro (the mean over labels), "
-        "weighted (by the number of positives) or micro (of all rows and labels together).",
-    ),
-]
+Names = list[str] | None
 EXPECTED = {  # the expected measure of a file, by average
     "samples": "mean expected {}",
     "macro": "mean expected {} of labels",
     "weighted": "mean expected {} of labels",
     "micro": "expected {} of all labels",
 }
-Logits = Annotated[
-    bool, typer.Option("--logits", help="The table has logits instead of probabilities.")
-]
-Beta = Annotated[float, typer.Option(metavar="B", help="Weight of recall relative to precision.")]
-ZeroDivision = Annotated[
-    float,
-    typer.Option(
-        metavar="V", help="F-measure of an empty prediction for an empty true set, from 0 to 1."
+
+
+class Argument(NamedTuple):
+    """A positional argument: a file."""
+
+    metavar: str
+    help: str
+
+
+class Option(NamedTuple):
+    """An option; its flag is its name unless there are `flags`."""
+
+    type: Any
+    default: Any
+    metavar: str | None
+    help: str
+    flags: tuple[str, ...] = ()
+
+
+def _flag(help: str, *flags: str) -> Option:
+    return Option(bool, False, None, help, flags)
+
+
+DATA = Argument("DATA", "File of features and labels.")
+PROBS = Argument(
+    "PROBS",
+    "Table of marginal probabilities: .csv, .tsv (or .gz), .parquet, .jsonl, .npy or sparse .npz; "
+    "- is standard input. Or a folder of .parquet files.",
+)
+OPTIONS = {
+    # labels
+    "labels": Option(
+        Names,
+        None,
+        "LABELS",
+        "Label columns: names separated by commas, a pattern such as 'genre*', or a number: the "
+        "first N columns, or the last N if it is negative. May be repeated. They hold lists, 0 "
+        "and 1, or names of labels.",
+        ("--labels", "-l"),
     ),
-]
-Nonempty = Annotated[
-    str,
-    typer.Option(
-        metavar="WHEN",
-        help="Assume that no true label set is empty: yes, no, or auto (if none of the training "
-        "rows is empty).",
+    "separator": Option(
+        str | None, None, "TEXT", "Separator of label lists; by default ; | or , is found."
     ),
-]
-MinLabels = Annotated[
-    int | None, typer.Option(metavar="N", help="Least number of labels of a row.")
-]
-MaxLabels = Annotated[
-    int | None, typer.Option(metavar="N", help="Largest number of labels of a row.")
-]
-Constraints = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="JSON object of constraints on the label set of a row: required, forbidden, groups "
-        "(at most one label of each), parents, costs; labels by name or number.",
+    "missing_labels": _flag(
+        "A blank cell is a label that was not observed, otherwise no label. fgfm fit learns from "
+        "the other labels of such rows; other commands leave the rows out.",
+        "--missing-labels",
     ),
-]
-Jobs = Annotated[
-    int,
-    typer.Option("--jobs", "-j", metavar="N", help="Number of parallel jobs; -1 uses all cores."),
-]
-Seed = Annotated[int, typer.Option(metavar="N", help="Random seed.")]
+    # columns
+    "ids": Option(
+        Names,
+        None,
+        "COLUMNS",
+        "Columns that identify rows: names separated by commas; as all options on columns, it may "
+        "be repeated. They are neither features nor labels, are copied to the output, and match "
+        "the rows of two files.",
+    ),
+    "drop": Option(Names, None, "COLUMNS", "Columns to leave out."),
+    "text": Option(Names, None, "COLUMNS", "Columns of free text."),
+    "category": Option(Names, None, "COLUMNS", "Columns that are categories."),
+    "number": Option(Names, None, "COLUMNS", "Columns of numbers, even if they look like ids."),
+    "date": Option(Names, None, "COLUMNS", "Columns of dates."),
+    # the file
+    "format": Option(
+        str | None,
+        None,
+        "FORMAT",
+        f"Format of DATA: {', '.join(FORMATS)}; by default it follows from the file name.",
+    ),
+    "delimiter": Option(str | None, None, "CHAR", "Delimiter of CSV; by default it is detected."),
+    "decimal": Option(str, ".", "CHAR", "Decimal mark of numbers in CSV."),
+    "encoding": Option(str, "utf-8", "NAME", "Encoding of text files."),
+    "header": Option(
+        bool | None,
+        None,
+        None,
+        "Whether the first row of CSV has the names of the columns; if it has only numbers, one "
+        "of the two is needed.",
+        ("--header/--no-header",),
+    ),
+    "strict": _flag(
+        "A cell that is not a number, in a column of numbers, is an error; otherwise it is taken "
+        "as missing, with a warning.",
+        "--strict",
+    ),
+    # the model
+    "learner": Option(
+        str, "auto", "NAME", f"Learner: {', '.join(LEARNERS)}.", ("--learner", "-e")
+    ),
+    "jobs": Option(int, -1, "N", "Number of parallel jobs; -1 uses all cores.", ("--jobs", "-j")),
+    "seed": Option(int, 0, "N", "Random seed."),
+    # the decision
+    "average": Option(
+        str,
+        "samples",
+        "NAME",
+        "F-measure to maximise: samples (of each row), macro (the mean over labels), weighted (by "
+        "the number of positives) or micro (of all rows and labels together).",
+    ),
+    "beta": Option(float, 1.0, "B", "Weight of recall relative to precision."),
+    "zero_division": Option(
+        float,
+        1.0,
+        "V",
+        "F-measure of an empty prediction for an empty true set, from 0 to 1.",
+    ),
+    "min_labels": Option(int | None, None, "N", "Least number of labels of a row."),
+    "max_labels": Option(int | None, None, "N", "Largest number of labels of a row."),
+    "constraints": Option(
+        Path | None,
+        None,
+        "FILE",
+        "JSON object of constraints on the label set of a row: required, forbidden, groups (at "
+        "most one label of each), parents, costs; labels by name or number.",
+    ),
+    "logits": _flag("The table has logits instead of probabilities.", "--logits"),
+    # what is written
+    "wide": _flag("Write a column of 0 and 1 for each label.", "--wide"),
+    "output_separator": Option(
+        str, ";", "TEXT", "Separator of the labels of a row in the output.", ("--separator",)
+    ),
+    "output_format": Option(
+        str | None,
+        None,
+        "FORMAT",
+        "Format of the output: csv, tsv, jsonl or parquet; by default it follows from the file "
+        "name.",
+    ),
+    "json": _flag("Print all numbers as JSON.", "--json"),
+}
+LABELS = "labels separator missing_labels"
+COLUMNS = "drop ids text category number date"
+READING = "format delimiter decimal encoding header strict"
+DECISION = "average beta zero_division min_labels max_labels constraints"
+OUTPUT = "output_format output_separator wide"
 
 
-def label_options(
-    labels: Labels = None, separator: Separator = None, missing_labels: MissingLabels = False
-) -> None:
-    """Define the options on the labels of a table."""
+def command(
+    names: str, **own: Argument | Option
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Decorate a command ``(context, params)`` with arguments and options.
 
-
-def text_options(
-    delimiter: Delimiter = None,
-    decimal: Decimal = ".",
-    encoding: Encoding = "utf-8",
-    header: Header = None,
-    strict: Strict = False,
-) -> None:
-    """Define the options on CSV, and on cells that are not valid."""
-
-
-def column_options(
-    drop: Drop = None,
-    ids: Ids = None,
-    text: Text = None,
-    category: Category = None,
-    number: Number = None,
-    date: Date = None,
-    format: Format = None,
-    jobs: Jobs = -1,
-    seed: Seed = 0,
-) -> None:
-    """Define the options on the features of a data set, and on the computation."""
-
-
-def model_options(learner: Learner = "auto", beta: Beta = 1.0) -> None:
-    """Define the options on the model to fit."""
-
-
-def with_options(*groups: Callable[..., None], **defaults: Any) -> Callable[[C], C]:
-    """Decorate a command with ``**options``: these are the options of some groups.
-
-    The defaults replace those of the groups.
+    Its options are those that `names` names, of `own` or of `OPTIONS`, and the others of `own`.
     """
+    files = [name for name, given in own.items() if isinstance(given, Argument)]
+    table = {name: (OPTIONS | own)[name] for name in [*files, *names.split(), *own]}
 
-    def decorate(command: C) -> C:
-        own = inspect.signature(command, eval_str=True)
-        parameters = [p for p in own.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        for group in groups:
-            parameters += [
-                p.replace(default=defaults.get(p.name, p.default))
-                for p in inspect.signature(group, eval_str=True).parameters.values()
-            ]
-        command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {p.name: p.annotation for p in parameters}
-        return command
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        def run(context: typer.Context, **params: Any) -> None:
+            function(context, params)
+
+        parameters = [_parameter("context", typer.Context)]
+        for name, given in table.items():
+            if isinstance(given, Argument):
+                file = typer.Argument(metavar=given.metavar, help=given.help)
+                parameters.append(_parameter(name, Annotated[Path, file]))
+                continue
+            option = typer.Option(*given.flags, metavar=given.metavar, help=given.help)
+            kind: Any = Annotated[given.type, option]
+            parameters.append(_parameter(name, kind, given.default))
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        return plain_errors(run)
 
     return decorate
+
+
+def _parameter(name: str, annotation: Any, default: Any = ...) -> inspect.Parameter:
+    default = inspect.Parameter.empty if default is ... else default
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default, annotation=annotation)
 
 
 def given_options(context: typer.Context) -> set[str]:
@@ -258,6 +218,11 @@ def given_options(context: typer.Context) -> set[str]:
     }
 
 
+def n_jobs(params: Mapping[str, Any]) -> int | None:
+    """Return the number of jobs as scikit-learn takes it."""
+    return None if params["jobs"] == 1 else params["jobs"]
+
+
 def split_names(values: Sequence[str] | None) -> list[str]:
     """Return the names of an option that is repeated or separated by commas."""
     parts = [part.strip() for value in values or () for part in value.split(",")]
@@ -267,11 +232,9 @@ def split_names(values: Sequence[str] | None) -> list[str]:
 def label_columns(values: Sequence[str] | None) -> int | str | list[str] | None:
     """Return `labels` as `fgfm.io.load` accepts it."""
     names = split_names(values)
-    if not names:
-        return None
     if len(names) == 1:
         return int(names[0]) if re.fullmatch(r"-?[0-9]+", names[0]) else names[0]
-    return names
+    return names or None
 
 
 def read_flag(text: str) -> bool | str:

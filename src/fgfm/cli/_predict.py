@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import typer
 
 from fgfm._utils.text import clipped, counted
 from fgfm._utils.validation import check_choice
 from fgfm.cli import _options as opt
-from fgfm.cli._console import note, plain_errors, progress, say
+from fgfm.cli._console import note, progress, say
 from fgfm.cli._data import check_targets, unsure_note
 from fgfm.cli._models import LoadedModel, load_model
 
@@ -38,57 +37,37 @@ memory, and no expected F-measure is written beside a row.
 _DECISION = ("beta", "min_labels", "max_labels", "constraints")
 _ROW_BYTES = 512  # least memory of a row: it limits the rows of a block
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="File saved by fgfm fit.")]
-Features = Annotated[Path, typer.Argument(metavar="DATA", help="File of features.")]
-Out = Annotated[
-    str | None,
-    typer.Option(
-        "--out",
-        "-o",
-        metavar="FILE",
-        help="Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output, the default "
-        "without --proba.",
-    ),
-]
-Proba = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="Probability of each label: .csv, .tsv, .jsonl or .parquet; - is standard output.",
-    ),
-]
-NewBeta = Annotated[
-    float | None, typer.Option(metavar="B", help="Replaces the beta of the model.")
-]
-NewAverage = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="F-measure to maximise, if not that of the model: samples, macro, weighted or micro.",
-    ),
-]
+
+def _of_model(name: str) -> opt.Option:
+    """Return an option that replaces what the model has."""
+    option = opt.OPTIONS[name]
+    help = f"{option.help[:-1]}; by default that of the model."
+    return option._replace(type=option.type | None, default=None, help=help)
 
 
-@plain_errors
-@opt.with_options(opt.text_options)
-def predict(
-    context: typer.Context,
-    model: Model,
-    data: Features,
-    out: Out = None,
-    proba: Proba = None,
-    output_format: opt.OutputFormat = None,
-    ids: opt.Ids = None,
-    wide: opt.Wide = False,
-    separator: opt.OutputSeparator = ";",
-    average: NewAverage = None,
-    beta: NewBeta = None,
-    min_labels: opt.MinLabels = None,
-    max_labels: opt.MaxLabels = None,
-    constraints: opt.Constraints = None,
-    format: opt.Format = None,
-    **options: Any,
-) -> None:
+@opt.command(
+    f"out proba {opt.OUTPUT} average beta min_labels max_labels constraints ids {opt.READING} "
+    "jobs",
+    model=opt.Argument("MODEL", "File saved by fgfm fit."),
+    data=opt.Argument("DATA", "File of features."),
+    out=opt.Option(
+        str | None,
+        None,
+        "FILE",
+        "Label sets: .csv, .tsv, .jsonl or .parquet; - is standard output, the default without "
+        "--proba.",
+        ("--out", "-o"),
+    ),
+    proba=opt.Option(
+        str | None,
+        None,
+        "FILE",
+        "Probability of each label: .csv, .tsv, .jsonl or .parquet; - is standard output.",
+    ),
+    average=_of_model("average"),
+    beta=_of_model("beta"),
+)
+def predict(context: typer.Context, params: dict[str, Any]) -> None:
     """Predict the label sets of the rows of a file.
 
     Each row gets its labels and their expected F-measure. Labels in DATA, and columns that
@@ -96,65 +75,60 @@ def predict(
     DATA may be larger than the memory.
     """
     start = time.perf_counter()
-    out = "-" if out is None and proba is None else out
-    check_targets(context.params | {"out": out}, "out", "proba")
-    loaded = load_model(model)
-    average = loaded.classifier.average if average is None else average
-    check_choice(average, "average", tuple(opt.EXPECTED))
-    loaded.set_decision({name: context.params[name] for name in _DECISION})
-    params = context.params | {"average": average}
-    written = _Writer(loaded, out, proba, params)
+    if params["out"] is None and params["proba"] is None:
+        params["out"] = "-"
+    check_targets(params, "out", "proba")
+    loaded = load_model(params["model"])
+    if params["average"] is None:
+        params["average"] = loaded.classifier.average
+    check_choice(params["average"], "average", tuple(opt.EXPECTED))
+    loaded.set_decision({name: params[name] for name in _DECISION})
+    loaded.classifier.set_params(n_jobs=opt.n_jobs(params))
+    written = _Writer(loaded, params)
     with progress("rows predicted") as show, written:
-        for rows in _blocks(loaded, data, params):
+        for rows in _blocks(loaded, params):
             written.predict(rows)
             show(written.rows)
     beta, n = float(loaded.classifier.beta), written.rows
     summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
-    if out is not None and n:
+    if written.label_sets is not None and n:
         expected_f = written.expected_f / written.problems
-        summary += f", {opt.EXPECTED[average].format(f'F{beta:g}')} {expected_f:.3f}"
-        if average == "samples":
+        summary += f", {opt.EXPECTED[params['average']].format(f'F{beta:g}')} {expected_f:.3f}"
+        if params["average"] == "samples":
             note(unsure_note(expected_f, written.sizes / n, written.labels, beta))
-    files = [clipped(name, 40) for name in (out, proba) if name not in (None, "-")]
-    say(summary + (f": {', '.join(files)}" if files else ""))
+    files = [params[name] for name in ("out", "proba") if params[name] not in (None, "-")]
+    say(": ".join([summary, *filter(None, [", ".join(clipped(name, 40) for name in files)])]))
 
 
-def _blocks(loaded: LoadedModel, path: Path, params: Mapping[str, Any]) -> Iterator[Dataset]:
+def _blocks(loaded: LoadedModel, params: Mapping[str, Any]) -> Iterator[Dataset]:
     """Read a file in small blocks of rows; in one if its rows are decided together."""
     from fgfm._utils.blocks import row_blocks
 
     arguments = opt.file_arguments(params)
-    read: Iterable[Dataset]
     if params["average"] != "samples":
-        read = [loaded.load(path, arguments)]
-    else:
-        read = loaded.load_blocks(path, arguments)
-    for block in read:
-        if params["average"] != "samples":
-            yield block
-        else:
-            row_bytes = max(8 * len(loaded.label_names), _ROW_BYTES)
-            yield from map(block.rows, row_blocks(block.X.shape[0], row_bytes))
+        yield loaded.load(Path(params["data"]), arguments)
+        return
+    row_bytes = max(8 * len(loaded.label_names), _ROW_BYTES)
+    for block in loaded.load_blocks(Path(params["data"]), arguments):
+        yield from map(block.rows, row_blocks(block.X.shape[0], row_bytes))
 
 
 class _Writer(ExitStack):
     """The files of the label sets and of the probabilities, and sums over their rows."""
 
-    def __init__(
-        self, loaded: LoadedModel, out: str | None, proba: str | None, params: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, loaded: LoadedModel, params: Mapping[str, Any]) -> None:
         from fgfm.io import LabelSetWriter, ProbabilityWriter
 
         super().__init__()
         self.loaded, self.average = loaded, params["average"]
         self.label_sets = self.probabilities = None
         names, format = loaded.label_names, params["output_format"]
-        if out is not None:
-            style = {"separator": params["separator"], "wide": params["wide"]}
-            self.label_sets = LabelSetWriter(out, names, format=format, **style)
-        if proba is not None:  # the format is that of -o, if both are given
-            format = format if out is None else None
-            self.probabilities = ProbabilityWriter(proba, names, format=format)
+        if params["out"] is not None:
+            style = {"separator": params["output_separator"], "wide": params["wide"]}
+            self.label_sets = LabelSetWriter(params["out"], names, format=format, **style)
+            format = None  # if both are written, it is that of -o
+        if params["proba"] is not None:
+            self.probabilities = ProbabilityWriter(params["proba"], names, format=format)
         self.rows = 0
         self.problems = 0  # with an expected F-measure: rows, labels, or all entries
         self.expected_f = self.sizes = 0.0  # sums; sizes of the predicted sets
@@ -169,6 +143,8 @@ class _Writer(ExitStack):
 
     def predict(self, rows: Dataset) -> None:
         """Predict and write some rows."""
+        import numpy as np
+
         X, n, by_row = rows.X, rows.X.shape[0], self.average == "samples"
         if self.label_sets is not None:
             found = self.loaded.classifier.decide(X, average=self.average)

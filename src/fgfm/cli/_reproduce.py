@@ -6,13 +6,13 @@ import shlex
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from fgfm._utils.text import wrapped
 from fgfm.cli import _options as opt
-from fgfm.cli._console import echo, plain_errors, progress, say
+from fgfm.cli._console import echo, progress, say
 from fgfm.cli._learners import BASE_LEARNERS, make_base_learner
 
 __all__ = ["EPILOG", "reproduce"]
@@ -50,59 +50,53 @@ def _parse_structures(text: str) -> list[Any]:
         ) from None
 
 
-Out = Annotated[
-    Path, typer.Option("--out", "-o", help="Output folder; a stopped run continues from it.")
-]
-Learner = Annotated[
-    str,
-    typer.Option(
-        metavar="NAME",
-        help=f"Base learner: {', '.join(BASE_LEARNERS)}; ridge is that of the paper.",
+@opt.command(
+    "out learner estimates reps sizes dags methods interactions beta seed jobs",
+    out=opt.Option(
+        Path,
+        "fgfm-paper",
+        "FOLDER",
+        "Output folder; a stopped run continues from it.",
+        ("--out", "-o"),
     ),
-]
-Estimates = Annotated[
-    str,
-    typer.Option(
-        help="published: as in the authors' scripts; ours: the estimates of this package; both: "
-        "one after the other."
+    learner=opt.Option(
+        str,
+        "ridge",
+        "NAME",
+        f"Base learner: {', '.join(BASE_LEARNERS)}; ridge is that of the paper.",
+        ("--learner", "-e"),
     ),
-]
-Reps = Annotated[int, typer.Option(help="Random distributions of each structure.")]
-Sizes = Annotated[str, typer.Option(help="Numbers of training rows.")]
-Dags = Annotated[
-    str, typer.Option(help="Structures 1 to 4 of the paper, or factor sizes as in 3+3+2.")
-]
-Methods = Annotated[str, typer.Option(help="Methods to compare.")]
-Interactions = Annotated[
-    str | None,
-    typer.Option(
-        help="Sizes for which the learner is also fitted to products of features: largest, all "
-        "or none; by default largest for ridge, and none for other learners."
+    estimates=opt.Option(
+        str,
+        "published",
+        None,
+        "published: as in the authors' scripts; ours: the estimates of this package; both: one "
+        "after the other.",
     ),
-]
-
-
-@plain_errors
-def reproduce(
-    out: Out = Path("fgfm-paper"),
-    learner: Learner = "ridge",
-    estimates: Estimates = "published",
-    reps: Reps = 100,
-    sizes: Sizes = "50,100,200,500,1000,2000,5000",
-    dags: Dags = "1,2,3,4",
-    methods: Methods = "gfm,true,ilf,independent,threshold,bayes",
-    interactions: Interactions = None,
-    beta: opt.Beta = 1.0,
-    seed: opt.Seed = 0,
-    jobs: opt.Jobs = -1,
-) -> None:
+    reps=opt.Option(int, 100, None, "Random distributions of each structure."),
+    sizes=opt.Option(str, "50,100,200,500,1000,2000,5000", None, "Numbers of training rows."),
+    dags=opt.Option(
+        str, "1,2,3,4", None, "Structures 1 to 4 of the paper, or factor sizes as in 3+3+2."
+    ),
+    methods=opt.Option(
+        str, "gfm,true,ilf,independent,threshold,bayes", None, "Methods to compare."
+    ),
+    interactions=opt.Option(
+        str | None,
+        None,
+        None,
+        "Sizes for which the learner is also fitted to products of features: largest, all or "
+        "none; by default largest for ridge, and none for other learners.",
+    ),
+)
+def reproduce(context: typer.Context, params: dict[str, Any]) -> None:
     """Run the experiment of Gasse and Aussem (2016).
 
     Simulates their synthetic data, fits all methods, and writes the table and the figure.
     """
     from fgfm import paper
 
-    start = time.perf_counter()
+    out, learner, start = Path(params["out"]), params["learner"], time.perf_counter()
     done = 0
     with progress("networks: simulating and fitting", steps=True) as show:
 
@@ -115,15 +109,15 @@ def reproduce(
             results = paper.reproduce(
                 out,
                 estimator=None if learner == "ridge" else make_base_learner(learner),
-                estimates=estimates,
-                reps=reps,
-                sizes=_parse_integers(sizes, "--sizes"),
-                structures=_parse_structures(dags),
-                methods=methods.split(","),
-                interactions=interactions,
-                beta=beta,
-                seed=seed,
-                n_jobs=jobs,
+                estimates=params["estimates"],
+                reps=params["reps"],
+                sizes=_parse_integers(params["sizes"], "--sizes"),
+                structures=_parse_structures(params["dags"]),
+                methods=params["methods"].split(","),
+                interactions=params["interactions"],
+                beta=params["beta"],
+                seed=params["seed"],
+                n_jobs=params["jobs"],
                 progress=report,
             )
         except KeyboardInterrupt:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from fgfm._utils.text import clipped, counted
+from fgfm._utils.text import clipped, counted, wrapped
 from fgfm.cli import _options as opt
-from fgfm.cli._console import echo, format_table, json_text, plain_errors, progress, say
+from fgfm.cli._console import echo, format_table, json_text, progress, say
 from fgfm.cli._data import check_targets, labels_line, observed_rows
+from fgfm.cli._fit import OUT
 from fgfm.cli._models import label_frame, read_constraints, require_skops
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ EPILOG = """\b
 Examples:
   fgfm tune valid.csv truth.csv -o decider.fgfm
   fgfm tune valid.parquet truth.jsonl --ids doc --average macro -o d.fgfm
+  fgfm tune valid.csv truth.csv --average macro --min-precision .8 -o d.fgfm
   fgfm decide new.csv --with decider.fgfm -o sets.csv
 
 PROBS is a table of probabilities as fgfm decide reads it, of rows that the
@@ -42,56 +43,39 @@ Label columns are matched by name, and rows by the --ids that both files have,
 else by their order. Both files are read into memory.
 """
 _MOST_ROWS = 20_000  # of the cross-validation
-_RULES = {"decider": "decider", "half": "p > 0.5", "threshold": "p > t, one threshold"}
+RULES = {"decider": "decider", "half": "p > 0.5", "threshold": "p > t"}
+_SAME = ("average", "beta", "zero_division", "max_labels")  # as in FDecider
+_FLOORS = ("min_precision", "min_recall", "confidence")
 
-Probabilities = Annotated[
-    Path,
-    typer.Argument(
-        metavar="PROBS", help="Table of probabilities of validation rows; - is standard input."
+
+@opt.command(
+    f"out {opt.DECISION} nonempty calibration {' '.join(_FLOORS)} logits ids folds {opt.LABELS} "
+    f"{opt.READING} labels_format jobs seed json",
+    probs=opt.PROBS._replace(help="Table of probabilities of validation rows; as for decide."),
+    truth=opt.Argument("LABELS", "True labels of the validation rows."),
+    out=OUT._replace(metavar="DECIDER", help="File to save the decider to."),
+    nonempty=opt.Option(
+        str,
+        "auto",
+        "WHEN",
+        "Assume that no true label set is empty: yes, no, or auto (if none of the rows is empty).",
     ),
-]
-TrueLabels = Annotated[
-    Path, typer.Argument(metavar="LABELS", help="True labels of the validation rows.")
-]
-Out = Annotated[
-    Path, typer.Option("--out", "-o", metavar="DECIDER", help="File to save the decider to.")
-]
-Folds = Annotated[
-    int, typer.Option(metavar="N", help="Folds of the cross-validation; 0 for none.")
-]
-LabelsFormat = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FORMAT", help="Format of LABELS; by default it follows from the file name."
+    calibration=opt.Option(
+        str, "auto", "NAME", "Calibration of probabilities: auto, sigmoid, isotonic or none."
     ),
-]
-
-
-@plain_errors
-@opt.with_options(opt.label_options, opt.text_options)
-def tune(
-    context: typer.Context,
-    probs: Probabilities,
-    truth: TrueLabels,
-    out: Out,
-    average: opt.Average = "samples",
-    beta: opt.Beta = 1.0,
-    calibration: opt.Calibration = "auto",
-    nonempty: opt.Nonempty = "auto",
-    zero_division: opt.ZeroDivision = 1.0,
-    min_labels: opt.MinLabels = None,
-    max_labels: opt.MaxLabels = None,
-    constraints: opt.Constraints = None,
-    logits: opt.Logits = False,
-    ids: opt.Ids = None,
-    folds: Folds = 5,
-    format: opt.ProbsFormat = None,
-    labels_format: LabelsFormat = None,
-    jobs: opt.Jobs = -1,
-    seed: opt.Seed = 0,
-    as_json: opt.Json = False,
-    **options: Any,
-) -> None:
+    min_precision=opt.Option(
+        float | None, None, "V", "Least precision of each label (macro), or of all (micro)."
+    ),
+    min_recall=opt.Option(float | None, None, "V", "Least recall, in the same way."),
+    confidence=opt.Option(
+        float | None, None, "C", "Certify the least precision or recall at this confidence."
+    ),
+    folds=opt.Option(int, 5, "N", "Folds of the cross-validation; 0 for none."),
+    labels_format=opt.Option(
+        str | None, None, "FORMAT", "Format of LABELS; by default it follows from the file name."
+    ),
+)
+def tune(context: typer.Context, params: dict[str, Any]) -> None:
     """Fit a decider to probabilities and true labels.
 
     The decider learns from validation rows to calibrate the probabilities, and how many labels a
@@ -105,80 +89,82 @@ def tune(
     from fgfm.io import load_validation
 
     require_skops()
-    check_targets(context.params, "out")
-    start = time.perf_counter()
-    with progress("reading"):
+    check_targets(params, "out")
+    probs, truth, out, start = params["probs"], params["truth"], params["out"], time.perf_counter()
+    with progress("reading", steps=True) as show:
         rows = load_validation(
             probs,
             truth,
-            logits=logits,
-            labels_format=labels_format,
-            columns=opt.label_columns(options["labels"]),
-            separator=options["separator"],
-            missing_labels=options["missing_labels"],
-            **opt.file_arguments(context.params),
+            logits=params["logits"],
+            labels_format=params["labels_format"],
+            columns=opt.label_columns(params["labels"]),
+            separator=params["separator"],
+            missing_labels=params["missing_labels"],
+            **opt.file_arguments(params),
         )
-    if options["missing_labels"] and not sparse.issparse(rows.Y):
-        observed = observed_rows(rows.Y)
-        rows = rows._replace(proba=rows.proba[observed], Y=rows.Y[observed].astype("uint8"))
-    _check_rows(rows, probs, truth)
-    decider = _make_decider(rows, context.params)
-    values: dict[str, Any] = {
-        "probabilities": str(probs),
-        "labels_file": str(truth),
-        "decider": str(out),
-    }
-    values |= _fit(decider, rows, context.params)
+        if params["missing_labels"] and not sparse.issparse(rows.Y):
+            seen = observed_rows(rows.Y)
+            rows = rows._replace(proba=rows.proba[seen], Y=rows.Y[seen].astype("uint8"))
+        _check_rows(rows, params)
+        decider = _make_decider(rows, params)
+        values: dict[str, Any] = {
+            "probabilities": str(probs),
+            "labels_file": str(truth),
+            "decider": str(out),
+        }
+        values |= _fit(decider, rows, params, show)
     save(decider, out)
     values["seconds"] = time.perf_counter() - start
     for line in labels_line(rows.label_form, rows.label_names):
         say(line)
-    echo(json_text(values, indent=1) if as_json else _as_table(values, out.stat().st_size))
+    size = out.stat().st_size
+    echo(json_text(values, indent=1) if params["json"] else _as_table(values, size))
 
 
-def _check_rows(rows: Validation, probs: Path, truth: Path) -> None:
+def _check_rows(rows: Validation, params: Mapping[str, Any]) -> None:
     """Raise if there is nothing to learn from."""
     from fgfm.io import DataError
 
     if rows.proba.shape[0] < 2:
-        raise DataError(
-            "there is 1 row: at least 2 are needed, and some hundreds to learn from", source=probs
-        )
+        reason = "there is 1 row: at least 2 are needed, and some hundreds to learn from"
+        raise DataError(reason, source=params["probs"])
     if not rows.Y.sum():
-        raise DataError(
-            "there is no positive label: rows without labels cannot show how probable labels are",
-            source=truth,
-        )
+        reason = "there is no positive label: rows without labels cannot show how probable labels "
+        raise DataError(f"{reason}are", source=params["truth"])
 
 
 def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
     """Return the unfitted decider; a table of one label is that of a binary classifier."""
     from fgfm import FDecider
 
-    same = {name: params[name] for name in ("beta", "zero_division", "max_labels")}
+    given = {name: params[name] for name in (*_SAME, *_FLOORS)}
+    if len(rows.label_names) == 1:
+        given["average"] = "macro"
     return FDecider(
-        **same,
+        **given,
         scores=params["logits"],
-        average="macro" if len(rows.label_names) == 1 else params["average"],
         calibration=None if params["calibration"] == "none" else params["calibration"],
         nonempty=opt.read_flag(params["nonempty"]),
         min_labels=params["min_labels"] or 0,
         constraints=read_constraints(params["constraints"]),
-        n_jobs=None if params["jobs"] == 1 else params["jobs"],
+        n_jobs=opt.n_jobs(params),
     )
 
 
-def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any]) -> dict[str, Any]:
+def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any], show: Any) -> Any:
     """Fit the decider; return the numbers of the report."""
     import numpy as np
     from scipy import sparse
 
     proba, n = rows.proba, rows.proba.shape[0]
     Y = rows.Y if sparse.issparse(rows.Y) else label_frame(rows.Y, rows.label_names)
-    with progress(f"fitting the decider to {counted(n, 'row')}"):
-        decider.fit(proba, Y)
-        expected = float(np.mean(decider.expected_f(proba)))
-    evaluation = _cross_validate(decider, proba, Y, params)
+    show(0, 0, f"fitting the decider to {counted(n, 'row')}")
+    decider.fit(proba, Y)
+    expected = float(np.mean(decider.expected_f(proba)))
+    show(0, 0, "cross-validation: folds")
+    evaluation = _cross_validate(
+        decider, proba, Y, params, lambda k, of: show(k, of, "cross-validation: folds")
+    )
     return {
         "rows": n,
         "labels": len(rows.label_names),
@@ -191,7 +177,7 @@ def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any]) -> dict
 
 
 def _cross_validate(
-    decider: FDecider, proba: Any, Y: Any, params: Mapping[str, Any]
+    decider: FDecider, proba: Any, Y: Any, params: Mapping[str, Any], show: Any
 ) -> DeciderEvaluation | None:
     """Cross-validate on all rows, or on a sample of many; None if there are too few."""
     import numpy as np
@@ -206,8 +192,7 @@ def _cross_validate(
     if n > _MOST_ROWS:
         chosen = np.sort(np.random.default_rng(seed).choice(n, _MOST_ROWS, replace=False))
         proba, Y = proba[chosen], take_rows(Y, chosen)
-    with progress("cross-validation: folds", steps=True) as show:
-        return evaluate_decider(decider, proba, Y, folds=folds, random_state=seed, progress=show)
+    return evaluate_decider(decider, proba, Y, folds=folds, random_state=seed, progress=show)
 
 
 def _as_table(values: Mapping[str, Any], size: int) -> str:
@@ -221,15 +206,19 @@ def _as_table(values: Mapping[str, Any], size: int) -> str:
         "measure": name,
         "expected": f"{values['expected_f']:.4f}",
     }
-    found, rules = values["cross_validation"], []
+    found, rules, notes = values["cross_validation"], [], []
     if found is not None:
         of_rows = "" if found["n_rows"] == values["rows"] else f" of {found['n_rows']} random rows"
         lines["obtained"] = f"by {found['folds']}-fold cross-validation{of_rows}:"
-        rules = format_table([(f"  {_RULES[r]}", f"{f:.4f}") for r, f in found["f"].items()])
+        rules = format_table([(f"  {RULES[rule]}", f"{f:.4f}") for rule, f in found["f"].items()])
+        one = len(found["thresholds"]) == found["folds"]
+        notes = [f"t: {'one threshold' if one else 'one threshold for each label'}."]
+        if found["f"]["threshold"] >= found["f"]["decider"] - 5e-4:
+            notes[0] += " It is as good as the decider here."
     last = {
         "decider": f"{clipped(values['decider'], 50)}, {size / 1e3:.0f} kB",
         "time": f"{values['seconds']:.1f} s",
     }
     width = len("probabilities")
     head, tail = (format_table(list(part.items()), width=width) for part in (lines, last))
-    return "\n".join([*head, *rules, *tail])
+    return "\n".join([*head, *rules, *tail, *map(wrapped, notes)])

@@ -85,7 +85,7 @@ def from_classes(
 
     Notes
     -----
-    "macro" and "weighted": row after row is given its best class until none can be improved, then
+    "macro" and "weighted": row after row is read its best class until none can be improved, then
     the result is evaluated exactly and bounded by weak duality. "micro" is exact: if k rows are
     decided for their most probable class that counts, of probability :math:`p_i`, then
 
@@ -122,10 +122,10 @@ def from_classes(
             "in memory; use proba.compute()"
         )
     place = place_of({"proba": proba}) if is_foreign(proba) else None
-    given = real_array(to_host(proba) if place else proba, "proba", ("row", "class"))
-    values = _softmax(given, "proba") if logits else float_block(given)
+    read = real_array(to_host(proba) if place else proba, "proba", ("row", "class"))
+    values = _softmax(read, "proba") if logits else float_block(read)
     n, m = values.shape
-    slack = _sum_tolerance(given)
+    slack = _sum_tolerance(read)
     names = list(proba.columns) if frame_library(proba) else range(m)
     counted = counted_classes(labels, average, names, "proba")
 
@@ -135,15 +135,15 @@ def from_classes(
         return maximise_classes(values, slack, objective, average == "weighted")
 
     # Only the kernel of macro reads whether values are probabilities that sum to 1.
-    found = decide(values, slack) if values.size and counted is None else None
-    if found is None:  # perhaps a value or a sum is wrong: an error, or a rounding error
-        _check_classes(values, given, "proba")
+    decided = decide(values, slack) if values.size and counted is None else None
+    if decided is None:  # perhaps a value or a sum is wrong: an error, or a rounding error
+        _check_classes(values, read, "proba")
         if n == 0:
             empty = objective.zero_division
-            found = np.zeros(0, np.int64), np.full(m, empty) if counted is None else empty, 0.0
+            decided = np.zeros(0, np.int64), np.full(m, empty) if counted is None else empty, 0.0
         else:
-            found = decide(np.clip(values, 0.0, 1.0), np.inf)
-    classes, expected_f, gap = found
+            decided = decide(np.clip(values, 0.0, 1.0), np.inf)
+    classes, expected_f, gap = decided
     if place:
         return Decision(place.array(classes), place.array(expected_f, place.dtype), gap)
     return Decision(*_as_series(classes, expected_f, proba), gap)
@@ -210,24 +210,24 @@ def _maximise_micro(
 
 def read_classes(proba: Any, name: str, logits: bool) -> Real:
     """Return class probabilities whose rows sum to 1, from an argument of some name."""
-    given = real_array(proba, name, ("row", "class"))
+    read = real_array(proba, name, ("row", "class"))
     if logits:
-        return _softmax(given, name)
-    values = float_block(given)
-    _check_classes(values, given, name)
+        return _softmax(read, name)
+    values = float_block(read)
+    _check_classes(values, read, name)
     return np.asarray(np.clip(values, 0.0, 1.0))
 
 
-def _sum_tolerance(given: Real) -> float:
+def _sum_tolerance(read: Real) -> float:
     """Return how far the sum of a row may be from 1."""
-    return max(tolerance(given), 1e-6)
+    return max(tolerance(read), 1e-6)
 
 
-def _check_classes(values: Real, given: Real, name: str) -> None:
+def _check_classes(values: Real, read: Real, name: str) -> None:
     """Raise unless values are probabilities, and those of each row sum to 1, up to rounding."""
-    check_marginals(given, name, (0, 0))
+    check_marginals(read, name, (0, 0))
     total = values @ np.ones(values.shape[1], dtype=values.dtype)
-    wrong = ~(np.abs(total - 1.0) <= _sum_tolerance(given))
+    wrong = ~(np.abs(total - 1.0) <= _sum_tolerance(read))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(

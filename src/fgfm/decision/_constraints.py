@@ -96,8 +96,10 @@ class Constraints:
         _check_contradictions(self.required, self.forbidden, self.groups, parent_of, repr)
 
     def __repr__(self) -> str:
-        given = [(field.name, getattr(self, field.name)) for field in fields(self)]
-        texts = [f"{name}={value!r}" for name, value in given if value is not None and value != ()]
+        values = [(field.name, getattr(self, field.name)) for field in fields(self)]
+        texts = [
+            f"{name}={value!r}" for name, value in values if value is not None and value != ()
+        ]
         return f"{type(self).__name__}({', '.join(texts)})"
 
     @classmethod

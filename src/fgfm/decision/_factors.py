@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._utils.blocks import float_block, run_blocks
+from fgfm._utils.blocks import float_block, row_blocks, run_blocks
 from fgfm._utils.validation import (
     check_cardinality_matrix,
     check_distributions,
@@ -23,12 +23,13 @@ from fgfm._utils.validation import (
     tolerance,
     unit_rows,
 )
+from fgfm.cardinality._build import JointCardinalities, SampleCardinalities
 from fgfm.decision._marginals import Marginals, decide_marginal_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import DenseProblem, Problem, run_kernel
 from fgfm.decision._quadrature import rules
 
-__all__ = ["Cardinalities", "Factors", "Layout", "OneRowOfFactors"]
+__all__ = ["Cardinalities", "Factors", "LabelSets"]
 
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
@@ -60,7 +61,7 @@ class Factors(DenseProblem):
 
     def __init__(
         self,
-        parts: Sequence[Real],
+        parts: Sequence[Any],
         members: Sequence[Integers],
         distributions: Sequence[Real] | None,
         names: Sequence[str],
@@ -178,7 +179,7 @@ class Factors(DenseProblem):
         run_blocks(n, m * S * P.itemsize, 1, read_block)
         return marginals
 
-    def as_one_row(self, threads: int = 1) -> OneRowOfFactors:
+    def as_one_row(self) -> OneRowOfFactors:
         n, m = self.shape
         several = self._order[: self.layout.n_multiple]
         groups = [group for group in (several, self._order[len(several) :]) if group]
@@ -191,7 +192,7 @@ class Factors(DenseProblem):
             np.concatenate([group.ravel() for group in entries]),
             n * len(several),
         )
-        values = [_by_rows([self.parts[f] for f in group]).reshape(-1) for group in groups]
+        values = [_by_rows([self.parts[f][:] for f in group]).reshape(-1) for group in groups]
         d = None if self.distributions is None else self.d_rows(slice(0, n)).reshape(1, -1)
         joined = values[0] if len(values) == 1 else np.concatenate(values)
         return OneRowOfFactors(joined, d, layout, n * m, self.slack, rows_of=self)
@@ -216,13 +217,8 @@ class Cardinalities(Factors):
     ) -> None:
         labels, expected_f = decision.labels[rows], decision.expected_f[rows]
         block = float_block(self.parts[0][rows])
-        if self.distributions is None:
-            mass = np.full((2, len(block)), np.nan)  # NaN: the kernel computes it from P
-        else:
-            d = self._unit_rows(0, rows)
-            mass = np.stack([d[:, 0], d[:, 1:].sum(axis=1)])  # of the empty set, and of all others
         arguments = (
-            mass,
+            self.masses(rows, block),
             self.members[0],
             self.slack,
             *objective.kernel_arguments,
@@ -234,6 +230,41 @@ class Cardinalities(Factors):
         row, _ = run_kernel(kernel, block, arguments, labels, lambda: self.check(rows))
         if row >= 0:
             self.raise_excess(row, 0, rows)
+
+    def masses(self, rows: slice, P: Real) -> Real:
+        """Return the probabilities of the empty set and of all others, or NaN: those of P."""
+        if self.distributions is None:
+            return np.full((2, len(P)), np.nan)
+        d = self._unit_rows(0, rows)
+        return np.stack([d[:, 0], d[:, 1:].sum(axis=1)])
+
+
+class LabelSets(Cardinalities):
+    """Draws of the label set of each row, or label sets with probabilities: their P."""
+
+    kernel_on_device = ""
+
+    @classmethod
+    def read(cls, array: Any, labelsets: Any = None) -> Problem:  # type: ignore[override]
+        """Return the problem of draws, (n, T, m), or of probabilities of label sets, (n, L)."""
+        P: Any
+        P = (
+            SampleCardinalities(array)
+            if labelsets is None
+            else JointCardinalities(labelsets, array)
+        )
+        return cls([P], [np.arange(P.shape[1])], None, ["P"])
+
+    def masses(self, rows: slice, P: Real) -> Real:
+        masses: Real = self.parts[0].masses(rows, P)
+        return masses
+
+    def marginals(self) -> Marginals:
+        (P,) = self.parts
+        marginals = np.empty(self.shape)
+        for rows in row_blocks(len(P), self.row_bytes):
+            np.minimum(P.marginals(rows), 1.0, out=marginals[rows])
+        return Marginals(marginals)
 
 
 class _SingleLabels(Factors):
@@ -272,27 +303,6 @@ class OneRowOfFactors(Factors):
         self.distributions = None if d is None else [d]
         self.layout, self.shape, self.slack, self._rows_of = layout, (1, m), slack, rows_of
         self.row_bytes = values.nbytes
-
-    @classmethod
-    def of_possible_labels(cls, blocks: Sequence[tuple[Real, Real]], S: int) -> OneRowOfFactors:
-        """Return the problem of rows that are factors with P of depth S.
-
-        For each block of rows, `blocks` has P of the possible labels, (labels, S), and which these
-        are, (rows, m).
-        """
-        possible = np.concatenate([possible for _, possible in blocks])  # (n, m)
-        sizes = np.count_nonzero(possible, axis=1)
-        sizes = sizes[sizes > 0]  # rows without a possible label change no product
-        depths = np.full(len(sizes), S)
-        layout = Layout(sizes, depths, np.flatnonzero(possible), len(sizes))
-        values = np.concatenate([P for P, _ in blocks]).reshape(-1)
-        return cls(values, None, layout, possible.size, 1e-9)
-
-    def decide_rows(self, objective: Objective) -> Decision:
-        if len(self.layout.sizes):
-            return super().decide_rows(objective)
-        labels = np.zeros(self.shape, dtype=np.int8)
-        return Decision(labels, np.array([objective.value_without_labels]))
 
     def P_rows(self, rows: slice) -> Real:
         """Return P of the row, (1, sum_f m_f S_f)."""

@@ -99,7 +99,7 @@ class SparseFactors(SparseProblem):
             matrices, names, [np.arange(self.shape[1]), labels[order]], self.shape[1]
         )
 
-    def as_one_row(self, threads: int = 1) -> SparseFactors:
+    def as_one_row(self) -> SparseFactors:
         return SparseFactors(self._dense.as_one_row(), self._marginals.as_one_row())
 
 

@@ -113,9 +113,9 @@ def warn_about_floors(objective: Objective, average: str, *, flat: bool) -> None
     floors = objective.floors
     if floors is None or not floors.short:
         return
-    at, precision, recall = min(floors.short)
+    first, precision, recall = min(floors.short)
     names = {"min_precision": floors.precision, "min_recall": floors.recall}
-    given = " and ".join(f"{name}={value:g}" for name, value in names.items() if value > 0.0)
+    floors_text = " and ".join(f"{name}={value:g}" for name, value in names.items() if value > 0.0)
     if np.isnan(precision):
         largest = f"the largest expected recall is {recall:.4g}"
     else:
@@ -123,11 +123,11 @@ def warn_about_floors(objective: Objective, average: str, *, flat: bool) -> None
         if floors.recall > 0.0:
             largest += " at that recall"
     if flat or average == "micro":
-        text = f"no label is decided for, since no set satisfies {given}: {largest}"
+        text = f"no label is decided for, since no set satisfies {floors_text}: {largest}"
     else:
         problem = "row" if average == "samples" else "label"
         text = (
             f"{len(floors.short)} {problem}s get the empty set, since no other one satisfies "
-            f"{given}: the first is {problem} {at}, where {largest}"
+            f"{floors_text}: the first is {problem} {first}, where {largest}"
         )
     warnings.warn(text, UserWarning, stacklevel=4)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from fgfm._utils.names import check_same_index, check_same_names, column_names
+from fgfm._utils.names import check_same_index
 from fgfm._utils.rows import frame_library
 from fgfm._utils.validation import (
     check_distribution_count,
@@ -21,10 +21,10 @@ from fgfm._utils.validation import (
     stacked_classes,
     tolerance,
 )
+from fgfm.cardinality._build import check_set_names
 from fgfm.decision._arrays import is_foreign, to_host
 from fgfm.decision._constraints import Constraints
-from fgfm.decision._factors import Cardinalities, Factors
-from fgfm.decision._labelsets import Joint, Samples
+from fgfm.decision._factors import Cardinalities, Factors, LabelSets
 from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import check_array_types, decide_arrays
@@ -421,7 +421,7 @@ def from_samples(
     """
     limits = (min_labels, max_labels, constraints)
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs, *limits)
-    return decide_arrays(Samples, {"samples": samples}, objective, average)
+    return decide_arrays(LabelSets, {"samples": samples}, objective, average)
 
 
 def from_joint(
@@ -472,9 +472,7 @@ def from_joint(
     array([0.6933])
     """
     columns = getattr(labelsets, "columns", None)
-    if frame_library(labelsets) == "pandas":
-        rows = labelsets.index.to_numpy(dtype=object)
-        check_same_names(column_names(proba), rows, "proba", "labelsets.index")
+    check_set_names(labelsets, proba)
     limits = (min_labels, max_labels, constraints, columns)
     objective = Objective.checked(beta, zero_division, nonempty, n_jobs, *limits)
     check_array_types({"labelsets": labelsets, "proba": proba})
@@ -483,5 +481,5 @@ def from_joint(
     sets = label_sets(labelsets, "labelsets", ("label set", "label"))  # (L, m)
     arrays = {"proba": proba}
     return decide_arrays(
-        Joint, arrays, objective, average, columns, labelsets=sparse.csr_array(sets)
+        LabelSets, arrays, objective, average, columns, labelsets=sparse.csr_array(sets)
     )

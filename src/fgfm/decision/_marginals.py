@@ -70,10 +70,10 @@ class Marginals(DenseProblem):
                 "proba is a sparse matrix and logits is True: entries that are not stored would "
                 "have the probability 1/2; pass a dense array, or a sparse matrix of probabilities"
             )
-        given = SparseMarginals([proba], ["proba"])
+        sparse_problem = SparseMarginals([proba], ["proba"])
         if missed is not None:
-            given.missed = Missed.read(missed, given.shape[0], flat=False)
-        return given
+            sparse_problem.missed = Missed.read(missed, sparse_problem.shape[0], flat=False)
+        return sparse_problem
 
     def decide_block(
         self, decision: Decision, objective: Objective, constraints: Any, rows: slice
@@ -93,7 +93,7 @@ class Marginals(DenseProblem):
         """Decide all rows together, each with a limited number of labels."""
         return decide_limited(self, objective, average)
 
-    def as_one_row(self, threads: int = 1) -> Marginals:
+    def as_one_row(self) -> Marginals:
         missed = self._missed and self._missed.of_all(self.shape[0])
         return Marginals(self.values.reshape(1, -1), self._logits, self, missed)
 
@@ -138,8 +138,10 @@ class Marginals(DenseProblem):
         if NOT_PROBABILITY in statuses or 2 * len(left) > m:
             return self._decide_strips(objective)
         for start in range(0, len(left), _CHUNK):
-            at = left[start : start + _CHUNK]
-            labels[:, at], expected_f[at] = Marginals(self.values[:, at])._decide_strips(objective)
+            columns_left = left[start : start + _CHUNK]
+            labels[:, columns_left], expected_f[columns_left] = Marginals(
+                self.values[:, columns_left]
+            )._decide_strips(objective)
         return Decision(labels, expected_f)
 
     def _has_long_columns(self) -> bool:

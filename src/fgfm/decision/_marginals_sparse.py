@@ -139,13 +139,13 @@ class SparseMarginals(SparseProblem):
             results = (entries.indptr, *parameters, chosen, expected_f)
             run_kernel(kernel, data, results, chosen, check)
         if constraints is None:
-            at = np.flatnonzero(chosen)
-            return entries.indices[at], np.searchsorted(at, entries.indptr[1:])
+            positions = np.flatnonzero(chosen)
+            return entries.indices[positions], np.searchsorted(positions, entries.indptr[1:])
         labels = np.empty(constraints.most_chosen(np.diff(entries.indptr)), dtype=np.int64)
         ends = np.empty(len(expected_f), dtype=np.int64)
         indices = entries.indices.astype(np.int64)
-        found = (chosen, labels, ends, expected_f)
-        constrain_csr_rows(data, indices, entries.indptr, *parameters, *found, constraints)
+        outputs = (chosen, labels, ends, expected_f)
+        constrain_csr_rows(data, indices, entries.indptr, *parameters, *outputs, constraints)
         return labels[: ends[-1]].copy(), ends  # a copy, so that the rest of `labels` is freed
 
     def marginals(self) -> SparseMarginals:
@@ -160,7 +160,7 @@ class SparseMarginals(SparseProblem):
         labels, expected_f = columns.decide_rows(objective)
         return Decision(labels.T.tocsr(), expected_f)
 
-    def as_one_row(self, threads: int = 1) -> SparseMarginals:
+    def as_one_row(self) -> SparseMarginals:
         n, m = self.shape
         csr = self.valid()
         row = np.repeat(m * np.arange(n), np.diff(csr.indptr))  # (nnz,)

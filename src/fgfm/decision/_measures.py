@@ -37,8 +37,6 @@ class FMeasure(Measure):
         "cardinalities": _kernels.decide_cardinality_rows,
         "factors": _kernels.decide_factor_rows,
         "sparse factors": _kernels.decide_sparse_factor_rows,
-        "samples": _kernels.decide_sample_rows,
-        "joint": _kernels.decide_joint_rows,
     }
     has_beta = has_limits = on_device = True
 

@@ -60,7 +60,7 @@ class Problem:
         """Return the marginals, a problem that also has the method `decide_columns`."""
         raise NotImplementedError
 
-    def as_one_row(self, threads: int = 1) -> Problem:
+    def as_one_row(self) -> Problem:
         """Return all entries as the labels of one row: every row is a factor, or several."""
         raise NotImplementedError
 
@@ -230,7 +230,7 @@ def decide(problem: Problem, objective: Objective, average: str) -> Decision:
     if objective.limits is not None:
         return problem.decide_limited(objective, average)
     if average == "micro":
-        labels, expected_f = problem.as_one_row(objective.threads).decide_rows(objective)
+        labels, expected_f = problem.as_one_row().decide_rows(objective)
         return Decision(problem.matrix(labels), expected_f[0])
     decision: Decision = problem.marginals().decide_columns(objective)
     return decision

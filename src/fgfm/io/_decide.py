@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import os
@@ -68,12 +69,28 @@ class _Settings(NamedTuple):
 class _Totals(NamedTuple):
     """Totals over the rows of a file."""
 
-    rows: int
-    sum_f: float  # of expected F-measures
-    defined: int  # problems (rows, labels, or all entries) that have one
-    empty: int  # rows in which no label is possible, against `nonempty`
-    first_empty: int
-    average: str
+    rows: int = 0
+    sum_f: float = 0.0  # of expected F-measures
+    defined: int = 0  # problems (rows, labels, or all entries) that have one
+    empty: int = 0  # rows in which no label is possible, against `nonempty`
+    first_empty: int = 0
+    average: str = "samples"
+
+    def add(self, rows: int, expected_f: Any) -> _Totals:
+        """Return totals with those of further rows."""
+        if expected_f is None:
+            return self._replace(rows=self.rows + rows)
+        undefined = np.isnan(expected_f)
+        empty = int(undefined.sum()) if self.average == "samples" else 0
+        is_first = empty and not self.empty
+        return _Totals(
+            self.rows + rows,
+            self.sum_f + float(np.nansum(expected_f)),
+            self.defined + int((~undefined).sum()),
+            self.empty + empty,
+            self.rows + int(np.argmax(undefined)) if is_first else self.first_empty,
+            self.average,
+        )
 
 
 def decide(
@@ -184,19 +201,20 @@ def decide(
     with warnings.catch_warnings():  # such rows are counted, and reported once
         warnings.filterwarnings("ignore", message="rows without probability")
         if os.path.isdir(source):
-            if names[1] == "-":
-                raise DataError(
-                    "it is a folder, whose label sets cannot be written to standard output: the "
-                    "target must be a folder, too",
-                    source=source,
-                )
             totals, kept = _decide_folder(Path(source), Path(target), settings, n_jobs, progress)
         else:
             totals = [_decide_file(source, target, settings, n_jobs, progress)]
-    _warn_of_empty_rows(totals)
-    defined = sum(one.defined for one in totals)
+    empty = sum(one.empty for one in totals)
+    if empty:
+        first = next(one.first_empty for one in totals if one.empty)
+        warnings.warn(
+            f"all probabilities of row {first} are 0, which contradicts nonempty: it gets the "
+            f"empty set and no expected F-measure ({counted(empty, 'such row')})",
+            UserWarning,
+            stacklevel=2,
+        )
+    rows, defined = sum(one.rows for one in totals), sum(one.defined for one in totals)
     mean = sum(one.sum_f for one in totals) / defined if defined else float("nan")
-    rows = sum(one.rows for one in totals)
     return DecideReport(rows, mean, totals[0].average, time.perf_counter() - start, kept)
 
 
@@ -210,18 +228,6 @@ def _check_decider(decider: Any, decision: dict[str, Any]) -> None:
         raise ValueError(
             f"{name} is {value!r} and decider is given, which has its own: one of them must be "
             "left out"
-        )
-
-
-def _warn_of_empty_rows(totals: Sequence[_Totals]) -> None:
-    empty = sum(one.empty for one in totals)
-    if empty:
-        first = next(one.first_empty for one in totals if one.empty)
-        warnings.warn(
-            f"all probabilities of row {first} are 0, which contradicts nonempty: it gets the "
-            f"empty set and no expected F-measure ({counted(empty, 'such row')})",
-            UserWarning,
-            stacklevel=3,
         )
 
 
@@ -241,37 +247,18 @@ def _decide_file(
         source, logits=bool(logits), labels=labels, **settings.reading
     ) as table:
         average, together, rule = _make_rule(settings, table, n_jobs)
-        by_row = average == "samples"
-        totals = _Totals(0, 0.0, 0, 0, 0, average)
+        totals = _Totals(average=average)
         with LabelSetWriter(target, table.label_names, **settings.writing) as writer:
             for proba, ids in [table.read()] if together else table.blocks:
                 n = proba.shape[0]
                 sets, expected_f = rule(proba) if n else (np.zeros(proba.shape), np.zeros(0))
-                writer.write(sets, expected_f if by_row else None, ids)
-                totals = _added(totals, n, expected_f)
+                writer.write(sets, expected_f if average == "samples" else None, ids)
+                totals = totals.add(n, expected_f)
                 if progress is not None:
                     progress(totals.rows)
             if stamp is not None:
                 writer.metadata = {_STAMP: stamp, _TOTALS: json.dumps(totals)}
     return totals
-
-
-def _added(totals: _Totals, rows: int, expected_f: Any) -> _Totals:
-    """Return totals with those of further rows."""
-    if expected_f is None:
-        return totals._replace(rows=totals.rows + rows)
-    undefined = np.isnan(expected_f)
-    empty = int(undefined.sum()) if totals.average == "samples" else 0
-    first = totals.first_empty
-    if empty and not totals.empty:
-        first = totals.rows + int(np.argmax(undefined))
-    return totals._replace(
-        rows=totals.rows + rows,
-        sum_f=totals.sum_f + float(np.nansum(expected_f)),
-        defined=totals.defined + int((~undefined).sum()),
-        empty=totals.empty + empty,
-        first_empty=first,
-    )
 
 
 def _make_rule(
@@ -329,28 +316,8 @@ def _decide_folder(
     from fgfm._utils.parallel import run_jobs
 
     import_optional("pyarrow.parquet", "reading Parquet", "data")
-    average = settings.decision.get("average", "samples")
-    if settings.decider is None and average != "samples":
-        raise DataError(
-            f"it is a folder, and average {average!r} decides all rows together: pass one file, "
-            "or a decider, which decides row by row",
-            source=source,
-            arguments=["decider"],
-        )
+    files = _check_folders(source, target, settings)
     source, target = source.absolute(), target.absolute()  # workers may run in other folders
-    inner, outer = Path(os.path.realpath(target)), Path(os.path.realpath(source))
-    if target.is_file() or inner.is_relative_to(outer) or outer.is_relative_to(inner):
-        raise ValueError(
-            f"target is {target}, and source is a folder, {source}: target must be another "
-            "folder, neither of both within the other"
-        )
-    files = _parquet_files(source)
-    if not files:
-        raise DataError("the folder has no Parquet file: there must be one", source=source)
-    strange = sorted(set(_parquet_files(target)) - set(files))
-    if strange:
-        reason = f"it has {strange[0]}, which source does not: choose another folder"
-        raise DataError(reason, source=target)
     for folder in {(target / file).parent for file in files}:
         folder.mkdir(parents=True, exist_ok=True)
     for options in (settings.reading, settings.writing):
@@ -374,6 +341,38 @@ def _decide_folder(
     return totals, kept
 
 
+def _check_folders(source: Path, target: Path, settings: _Settings) -> list[Path]:
+    """Return the Parquet files below a folder, or raise if they cannot be decided."""
+    average = settings.decision.get("average", "samples")
+    if str(target) == "-":
+        raise DataError(
+            "it is a folder, whose label sets cannot be written to standard output: the target "
+            "must be a folder, too",
+            source=source,
+        )
+    if settings.decider is None and average != "samples":
+        raise DataError(
+            f"it is a folder, and average {average!r} decides all rows together: pass one file, "
+            "or a decider, which decides row by row",
+            source=source,
+            arguments=["decider"],
+        )
+    inner, outer = Path(os.path.realpath(target)), Path(os.path.realpath(source))
+    if target.is_file() or inner.is_relative_to(outer) or outer.is_relative_to(inner):
+        raise ValueError(
+            f"target is {target}, and source is a folder, {source}: target must be another "
+            "folder, neither of both within the other"
+        )
+    files = _parquet_files(source)
+    if not files:
+        raise DataError("the folder has no Parquet file: there must be one", source=source)
+    strange = sorted(set(_parquet_files(target)) - set(files))
+    if strange:
+        reason = f"it has {strange[0]}, which source does not: choose another folder"
+        raise DataError(reason, source=target)
+    return files
+
+
 def _parquet_files(folder: Path) -> list[Path]:
     """Return the sorted relative paths of the Parquet files below a folder."""
     found = [path for kind in ("parquet", "pq") for path in folder.rglob(f"*.{kind}")]
@@ -384,49 +383,32 @@ def _parquet_files(folder: Path) -> list[Path]:
 def _decide_unless_done(
     source: Path, target: Path, settings: _Settings, n_jobs: int | None
 ) -> tuple[_Totals, bool] | Exception:
-    """Decide for one file unless it is up to date; return its totals, and whether it was.
+    """Decide for one file unless a file with the same stamp is there.
 
-    An error is returned instead of being raised.
+    Return its totals and whether it was up to date; an error is returned instead of being raised.
     """
-    try:
-        stamp = _stamp(source, settings)
-        totals = _totals_of_written(target, stamp)
-        if totals is not None:
-            return totals, True
-        return _decide_file(source, target, settings, n_jobs, stamp=stamp), False
-    except Exception as error:
-        return error
-
-
-def _stamp(source: Path, settings: _Settings) -> str:
-    """Return a description of how a file is made; a file with the same stamp is up to date."""
     import joblib
-
-    status, decider = source.stat(), settings.decider
-    return json.dumps(
-        {
-            "fgfm": version("fgfm"),
-            "decision": sorted(map(repr, settings.decision.items())),
-            "decider": None if decider is None else joblib.hash(decider),
-            "reading": repr(settings.reading),
-            "writing": repr(settings.writing),
-            "bytes": status.st_size,
-            "modified": status.st_mtime_ns,
-        }
-    )
-
-
-def _totals_of_written(target: Path, stamp: str) -> _Totals | None:
-    """Return the totals of a written file, None if it is missing, damaged or out of date."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if not target.exists():
-        return None
     try:
-        metadata = pq.read_metadata(target).metadata or {}
-        if metadata.get(_STAMP.encode()) != stamp.encode():
-            return None
-        return _Totals(*json.loads(metadata[_TOTALS.encode()]))
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError):
-        return None
+        status, decider = source.stat(), settings.decider
+        stamp = json.dumps(
+            {
+                "fgfm": version("fgfm"),
+                "decision": sorted(map(repr, settings.decision.items())),
+                "decider": None if decider is None else joblib.hash(decider),
+                "reading": repr(settings.reading),
+                "writing": repr(settings.writing),
+                "bytes": status.st_size,
+                "modified": status.st_mtime_ns,
+            }
+        )
+        # a missing, damaged or foreign file is written again
+        with contextlib.suppress(pa.ArrowException, OSError, KeyError, TypeError, ValueError):
+            metadata = pq.read_metadata(target).metadata or {}
+            if metadata.get(_STAMP.encode()) == stamp.encode():
+                return _Totals(*json.loads(metadata[_TOTALS.encode()])), True
+        return _decide_file(source, target, settings, n_jobs, stamp=stamp), False
+    except Exception as error:
+        return error

@@ -83,8 +83,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns to leave out, as identifiers are. They may be absent.
     labels : sequence of str, default=()
         Columns that are labels, not features: they are ignored where a table has them.
-    max_categories : int, default=255
-        The maximum number of features of a category.
     dense : bool, default=False
         Whether to return an array even of texts, many categories, or sparse features.
 
@@ -131,7 +129,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         text: Sequence[str] = (),
         drop: Sequence[str] = (),
         labels: Sequence[str] = (),
-        max_categories: int = 255,
         dense: bool = False,
     ) -> None:
         self.number = number
@@ -140,7 +137,6 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.text = text
         self.drop = drop
         self.labels = labels
-        self.max_categories = max_categories
         self.dense = dense
 
     def __sklearn_tags__(self) -> Any:
@@ -274,11 +270,9 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _make_transformer(self, frame: Any) -> ColumnTransformer:
         """Return the unfitted transformer of a converted frame."""
-        texts, dates = self._of_kind("text"), self._of_kind("date")
+        dates = self._of_kind("date")
         counts = {name: frame[name].nunique() for name in self._of_kind("category")}
-        few = [name for name, count in counts.items() if count <= _RARE_CATEGORIES]
-        many = [name for name in counts if name not in few]
-        is_wide = bool(texts) or sum(counts.values()) > _FEW
+        is_wide = "text" in self.kinds_.values() or sum(counts.values()) > _FEW
         numbers = [*self._of_kind("number"), *(f"{name} days" for name in dates)]
         self.missing_ = {name: float(frame[name].isna().mean()) for name in numbers}
         parts = [f"{name} {part}" for name in dates for part in DATE_PARTS]
@@ -290,24 +284,27 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             scaler = [("scale", StandardScaler())] if is_wide else []
             return Pipeline([("impute", imputer), *scaler])
 
-        def one_hot(min_frequency: int | None) -> OneHotEncoder:
+        def one_hot(count: int) -> OneHotEncoder:
             return OneHotEncoder(
                 handle_unknown="infrequent_if_exist",
-                max_categories=self.max_categories,
-                min_frequency=min_frequency,
+                max_categories=_FEW,
+                min_frequency=_RARE_ROWS if count > _RARE_CATEGORIES else None,
             )
 
-        steps: list[tuple[str, Any, Any]] = [
-            ("number", fill(True), numbers),
-            ("date", fill(False), parts),
-            ("category", one_hot(None), few),
-            ("categories", one_hot(_RARE_ROWS), many),
-            *((f"text {name}", _vectorizer(frame[name]), name) for name in texts),
+        steps: list[tuple[str, Any, Any]] = [("number", fill(True), numbers)]
+        steps += [("date", fill(False), parts)]
+        steps += [(self._step(name), one_hot(count), [name]) for name, count in counts.items()]
+        steps += [
+            (self._step(name), _vectorizer(frame[name]), name) for name in self._of_kind("text")
         ]
         return ColumnTransformer(
             [step for step in steps if len(step[2])],
             sparse_threshold=1.0 if is_wide and not self.dense else 0.0,
         )
+
+    def _step(self, name: str) -> str:
+        """Return the name of the step of a category or text: scikit-learn allows no __ in it."""
+        return f"column {list(self.kinds_).index(name)}"
 
     def transform(self, X: Any) -> Any:
         """Encode features as in training.
@@ -363,11 +360,10 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             names = getattr(self, "feature_names_in_", self.kinds_)
             columns = dict(zip(names, columns.values(), strict=True))
         frame = self._converted(columns, faults)
-        for key, step, names in self.columns_.transformers_:
-            if key in ("category", "categories"):
-                for name, known in zip(names, step.categories_, strict=True):
-                    unseen = ~frame[name].isin([*known, "(missing)"]).to_numpy()
-                    faults.add_unseen(name, frame[name].to_numpy(), unseen)
+        for name in self._of_kind("category"):
+            known = self.columns_.named_transformers_[self._step(name)].categories_[0]
+            unseen = ~frame[name].isin([*known, "(missing)"]).to_numpy()
+            faults.add_unseen(name, frame[name].to_numpy(), unseen)
         return self.columns_.transform(frame)
 
     def _check_columns(self, names: Columns, faults: Faults) -> None:
@@ -398,7 +394,15 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "columns_")
         if self.columns_ is None:
             return np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object)
-        return np.asarray(self.columns_.get_feature_names_out())
+        names = self.columns_.get_feature_names_out().tolist()
+        steps = {self._step(name): (name, kind) for name, kind in self.kinds_.items()}
+        for k, (step, _, feature) in enumerate(name.partition("__") for name in names):
+            if step in steps:
+                column, kind = steps[step]
+                names[k] = (
+                    f"{kind} {column}__{feature}" if kind == "text" else f"{kind}__{feature}"
+                )
+        return np.array(names, dtype=object)
 
     def summary(self) -> list[ColumnSummary]:
         """Return the kind of each column and the features that it becomes.
@@ -416,18 +420,12 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _becomes(self, name: str, kind: str) -> str:
         if kind == "identifier":
             return "left out"
+        step = self.columns_.named_transformers_.get(self._step(name))
         if kind == "text":
-            part = self.columns_.named_transformers_[f"text {name}"]
-            terms = "words and pairs" if part.analyzer == "word" else "character n-grams"
-            return f"{len(part.vocabulary_)} {terms}"
+            terms = "words and pairs" if step.analyzer == "word" else "character n-grams"
+            return f"{len(step.vocabulary_)} {terms}"
         if kind == "category":
-            step, at = next(
-                (step, list(names).index(name))
-                for key, step, names in self.columns_.transformers_
-                if key in ("category", "categories") and name in names
-            )
-            rare = step.infrequent_categories_[at] if step.min_frequency else None
-            count = len(step.categories_[at]) - (0 if rare is None else len(rare) - 1)
+            count = len(step.get_feature_names_out())
             return "1 category" if count == 1 else f"{count} categories"
         text = "1 number" if kind == "number" else ", ".join((*DATE_PARTS, "days"))
         share = self.missing_[name if kind == "number" else f"{name} days"]

@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import os
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,17 +29,6 @@ FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _DECIMALS = 6  # of the expected F-measure in text
 
 
-class _Terminal:
-    """Standard output of tables on a terminal, with control characters escaped."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        self.flush = file.flush
-
-    def write(self, content: Any) -> None:
-        self._file.write(escaped(bytes(content).decode(), keep="\n\t").encode())
-
-
 class _TableWriter:
     """A file of columns, written in blocks of rows.
 
@@ -54,12 +42,12 @@ class _TableWriter:
         *,
         format: str | None = None,
     ) -> None:
-        self._pa = import_optional("pyarrow", "writing label sets", "data")
+        import_optional("pyarrow", "writing label sets", "data")
         check_choice(format, "format", (None, *FORMATS))
-        self._standard_output = os.fspath(target) == "-"
+        is_stream = os.fspath(target) == "-"
         if format is None:
-            suffix = "csv" if self._standard_output else Path(target).suffix.lower()
-            format = "csv" if self._standard_output else suffix_format(suffix) or suffix
+            suffix = ".csv" if is_stream else Path(target).suffix.lower()
+            format = suffix_format(suffix) or suffix
             if format not in FORMATS:
                 raise ValueError(
                     f"{target} has the extension {suffix!r}: it must be .csv, .tsv, .jsonl or "
@@ -70,18 +58,17 @@ class _TableWriter:
         self.label_names = [str(name) for name in label_names]
         self.separator = ";"  # of lists in CSV
         self.metadata: dict[str, str] = {}  # of a Parquet file, written at its end
+        self._is_stream, self._is_terminal = is_stream, False
         self._stack = contextlib.ExitStack()
         self._file: Any = None
         self._parquet: Any = None  # pyarrow's writer, made with the schema of the first block
         self._has_header = False
 
     def __enter__(self) -> Any:
-        if self._standard_output:
+        if self._is_stream:
             if sys.stdout is None:
                 raise ValueError("standard output is closed: there must be a file to write to")
-            self._file = sys.stdout.buffer
-            if sys.stdout.isatty() and self.format != "parquet":
-                self._file = _Terminal(self._file)
+            self._file, self._is_terminal = sys.stdout.buffer, sys.stdout.isatty()
             self._stack.enter_context(named_errors("standard output"))
             self._stack.callback(self._file.flush)
         else:
@@ -94,89 +81,53 @@ class _TableWriter:
             self._parquet.close()
         return self._stack.__exit__(*error)
 
-    def _append(self, columns: dict[str, Any], ids: Any) -> None:
-        """Write columns after those of `ids`; before the first rows, the header or schema."""
+    def _append(self, columns: dict[str, Any], ids: Any, rows: slice) -> None:
+        """Write columns after the rows of `ids`; before the first, the header or schema."""
         if ids is not None:
             taken = next((name for name in ids.column_names if name in columns), None)
             if taken is not None:
                 raise ValueError(
                     f"ids has the column {taken!r}, which is written too: names must be unique"
                 )
-            columns = dict(zip(ids.column_names, ids.columns, strict=True)) | columns
-        import pyarrow.compute as pc
-
+            ids = ids.slice(rows.start, rows.stop - rows.start)
+            columns = {name: ids[name].combine_chunks() for name in ids.column_names} | columns
         if self.format == "parquet":
+            import pyarrow as pa
             import pyarrow.parquet as pq
 
-            table = self._pa.table(columns)
+            table = pa.table(columns)
             if self._parquet is None:
                 self._parquet = pq.ParquetWriter(self._file, table.schema)
             self._parquet.write_table(table)
-        elif self.format == "jsonl":
-            parts: list[Any] = []
-            for name, column in columns.items():
-                parts += [f"{', ' if parts else '{'}{_json(name)}: ", self._json_cells(column)]
-            self._write_strings(pc.binary_join_element_wise(*parts, "}\n", ""))
+            return
+        cells = [column.tolist() for column in columns.values()]  # of NumPy, or of pyarrow
+        text = io.StringIO()
+        if self.format == "jsonl":
+            for row in zip(*cells, strict=True):
+                # JSON has neither NaN nor dates
+                values = (None if cell != cell else cell for cell in row)
+                found = dict(zip(columns, values, strict=True))
+                text.write(json.dumps(found, default=str, ensure_ascii=False) + "\n")
         else:
             delimiter = "\t" if self.format == "tsv" else ","
+            writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
             if not self._has_header:
-                text = io.StringIO()
-                csv.writer(text, delimiter=delimiter, lineterminator="\n").writerow(columns)
-                self._file.write(text.getvalue().encode())
+                writer.writerow(columns)
                 self._has_header = True
-            cells = [self._cells(column, delimiter) for column in columns.values()]
-            if len(cells) == 1:  # readers of CSV skip empty lines
-                cells = [pc.if_else(pc.equal(cells[0], ""), '""', cells[0])]
-            lines = pc.binary_join_element_wise(*cells, delimiter)
-            self._write_strings(pc.binary_join_element_wise(lines, "", "\n"))
-
-    def _cells(self, column: Any, delimiter: str) -> Any:
-        """Return the texts of a column, quoted where the delimiter or a quote occurs."""
-        import pyarrow.compute as pc
-
-        types = self._pa.types
-        if types.is_list(column.type):
-            column = pc.binary_join(column, self.separator)
-        is_number = types.is_floating(column.type) or types.is_integer(column.type)
-        column = pc.fill_null(column.cast(self._pa.string()), "")
-        if is_number:
-            return column
-        special = pc.match_substring_regex(column, f'[{re.escape(delimiter)}"\r\n]')
-        doubled = pc.replace_substring(column, '"', '""')
-        in_quotes = pc.binary_join_element_wise('"', doubled, '"', "")
-        return pc.if_else(special, in_quotes, column)
-
-    def _json_cells(self, column: Any) -> Any:
-        """Return the values of a column as JSON, which has neither NaN nor dates."""
-        import pyarrow.compute as pc
-
-        pa = self._pa
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            numbers = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
-            return pc.fill_null(numbers.cast(pa.string()), "null")
-        if isinstance(column, pa.ListArray):
-            names = column.flatten().dictionary_encode()
-            texts = pa.array([_json(name) for name in names.dictionary.to_pylist()], pa.string())
-            lists = pa.ListArray.from_arrays(column.offsets, texts.take(names.indices))
-            return pc.binary_join_element_wise("[", pc.binary_join(lists, ", "), "]", "")
-        return pa.array([_json(value) for value in column.to_pylist()], pa.string())
-
-    def _write_strings(self, strings: Any) -> None:
-        """Write an array of strings from its buffer, without making Python objects."""
-        for chunk in strings.chunks if hasattr(strings, "chunks") else [strings]:
-            _, offsets, text = chunk.buffers()
-            if text is not None and len(chunk):
-                ends = np.frombuffer(offsets, dtype=np.int32)[chunk.offset :]
-                self._file.write(memoryview(text)[ends[0] : ends[len(chunk)]])
+            for k, column in enumerate(columns.values()):
+                if _is_list(column):
+                    cells[k] = [self.separator.join(names) for names in cells[k]]
+            writer.writerows(zip(*cells, strict=True))
+        content = text.getvalue()
+        if self._is_terminal:
+            content = escaped(content, keep="\n\t")
+        self._file.write(content.encode())
 
 
-def _blocks(n: int, m: int) -> list[slice]:
-    """Return slices of dense rows to write at a time: texts of pyarrow have at most 2 GiB."""
-    return row_blocks(n, max(64, 2 * m)) or [slice(0, 0)]
+def _is_list(column: Any) -> bool:
+    import pyarrow as pa
 
-
-def _json(value: Any) -> str:
-    return json.dumps(value, default=str, ensure_ascii=False)
+    return hasattr(column, "type") and pa.types.is_list(column.type)
 
 
 class LabelSetWriter(_TableWriter):
@@ -231,20 +182,18 @@ class LabelSetWriter(_TableWriter):
         super().__init__(target, label_names, format=format)
         self.wide = wide
         self.separator = separator
-        names = self.label_names
         if self.format in ("csv", "tsv") and not wide:
-            for name in names:
+            for name in self.label_names:
                 if separator in name:
                     raise ValueError(
                         f"separator is {separator!r}, which occurs in the label {name!r}: it must "
                         "not occur in a label"
                     )
-        if wide and "expected_f" in names:
+        if wide and "expected_f" in self.label_names:
             raise ValueError(
                 "a label is called 'expected_f', as is the column of expected F-measures: wide "
                 "output needs unique names"
             )
-        self._names = self._pa.array(names, self._pa.string())
 
     def write(
         self, labels: Any, expected_f: npt.NDArray[np.float64] | None, ids: Any = None
@@ -261,35 +210,35 @@ class LabelSetWriter(_TableWriter):
         ids : pyarrow.Table, optional
             Columns to write before the labels, such as identifiers.
         """
-        n, m = labels.shape
-        for rows in _blocks(n, m if self.wide or not sparse.issparse(labels) else 1):
+        import pyarrow as pa
+
+        is_thin = sparse.issparse(labels) and not self.wide
+        width = 512 if is_thin else 8 * labels.shape[1]
+        for rows in row_blocks(labels.shape[0], width) or [slice(0, 0)]:
             columns: dict[str, Any] = {}
             part = labels[rows]
             if self.wide:
                 part = part.toarray() if sparse.issparse(part) else np.asarray(part)
-                for j, name in enumerate(self.label_names):
-                    columns[name] = self._pa.array(np.ascontiguousarray(part[:, j]), "int8")
+                part = np.asfortranarray(part.astype(np.int8))
+                columns = {name: part[:, j] for j, name in enumerate(self.label_names)}
             else:
                 columns["labels"] = self._lists(part)
             if expected_f is not None:
                 values = expected_f[rows]
                 if self.format != "parquet":
                     values = np.round(values, _DECIMALS)
-                columns["expected_f"] = self._pa.array(values, from_pandas=True)  # NaN: null
-            kept = None if ids is None else ids.slice(rows.start, rows.stop - rows.start)
-            self._append(columns, kept)
+                columns["expected_f"] = pa.array(values, from_pandas=True)  # NaN: null
+                if self.format in ("csv", "tsv"):  # 1, not 1.0
+                    columns["expected_f"] = columns["expected_f"].cast(pa.string())
+            self._append(columns, ids, rows)
 
     def _lists(self, labels: Any) -> Any:
         """Return the names of the labels of each row, as a list array."""
-        if sparse.issparse(labels):
-            offsets, at = labels.indptr, labels.indices
-        else:
-            rows, at = np.nonzero(labels)
-            counts = np.bincount(rows, minlength=len(labels))
-            offsets = np.concatenate([[0], np.cumsum(counts)])
-        return self._pa.ListArray.from_arrays(
-            self._pa.array(offsets, self._pa.int32()), self._names.take(self._pa.array(at))
-        )
+        import pyarrow as pa
+
+        csr = labels if sparse.issparse(labels) else sparse.csr_array(labels)
+        names = pa.array(self.label_names, pa.string()).take(pa.array(csr.indices))
+        return pa.ListArray.from_arrays(pa.array(csr.indptr, pa.int32()), names)
 
 
 class ProbabilityWriter(_TableWriter):
@@ -321,8 +270,7 @@ class ProbabilityWriter(_TableWriter):
         ids : pyarrow.Table, optional
             Columns to write before them, such as identifiers.
         """
-        for rows in _blocks(*proba.shape):
+        for rows in row_blocks(proba.shape[0], 8 * proba.shape[1]) or [slice(0, 0)]:
             part = np.asfortranarray(proba[rows])
-            columns = {name: self._pa.array(part[:, j]) for j, name in enumerate(self.label_names)}
-            kept = None if ids is None else ids.slice(rows.start, rows.stop - rows.start)
-            self._append(columns, kept)
+            columns = {name: part[:, j] for j, name in enumerate(self.label_names)}
+            self._append(columns, ids, rows)

@@ -332,7 +332,7 @@ def _cardinalities_kernel(
     table,
     weights,
     column,
-    found,
+    candidates,
     space,
     labels,
     expected,
@@ -362,10 +362,10 @@ def _cardinalities_kernel(
     used, position = _positions(F, L, LABELS, FACTORS, ALL)
     item = tl.arange(0, LIST)
     first = tl.program_id(0).to(tl.int64)
-    found += first * LIST
+    candidates += first * LIST
     C = space + first * SPACE
-    for at in range(first, n, tl.num_programs(0)):
-        row = tl.load(rows + at) if LISTED else at
+    for index in range(first, n, tl.num_programs(0)):
+        row = tl.load(rows + index) if LISTED else index
         start = P + row * row_step
         total, weighted, share = _label_sums(
             start, position, used, cardinalities, one, ALL, S, PADDED_S, CHUNK, FACTORS
@@ -383,12 +383,12 @@ def _cardinalities_kernel(
             valid &= (present == 0.0) | (present >= TINY)
         empty = absent * 0.0 if NONEMPTY else absent * zero_division
         is_candidate = _candidates(p, weighted, mean, empty, beta2) & (total > 0.0)
-        count = _list_positions(is_candidate, position, found, LIST)
+        count = _list_positions(is_candidate, position, candidates, LIST)
         postponed = count > LIST
         count = tl.where(valid & (count <= LIST), count, 0)
         tl.debug_barrier()
         listed = item < count
-        own = tl.load(found + item * one, mask=listed, other=0)
+        own = tl.load(candidates + item * one, mask=listed, other=0)
         if FACTORS > 0:
             _list_node_columns(
                 start, own, listed, d, C, scale, L, Q, one, S, PADDED_S, FACTORS, LIST
@@ -476,8 +476,8 @@ def _decide_table(
     if outside:
         return None
     if postponed:
-        at = (expected == _POSTPONED.value).nonzero()[:, 0]
-        _launch(precision, P, tables, objective, masses, at, results)
+        rows = (expected == _POSTPONED.value).nonzero()[:, 0]
+        _launch(precision, P, tables, objective, masses, rows, results)
     return results
 
 

@@ -82,8 +82,8 @@ def _take_sample(
 ):
     """Estimate the threshold of each row."""
     row = tl.program_id(0).to(tl.int64)
-    at = tl.arange(0, SAMPLE).to(tl.int64) * stride + stride // 2
-    x = tl.load(proba + row * row_step + at, mask=at < m, other=0.0).to(DTYPE)
+    place = tl.arange(0, SAMPLE).to(tl.int64) * stride + stride // 2
+    x = tl.load(proba + row * row_step + place, mask=place < m, other=0.0).to(DTYPE)
     own = state + row * _STATE
     spread = beta2 * (1.0 / stride + tl.sum(x))
     level = spread * 0.0
@@ -140,8 +140,8 @@ def _sum_parts(
     following = tl.load(values + start, mask=start + item < stop, other=0.0)
     for first in range(start, stop, TILE):
         x = following.to(DTYPE)
-        at = first + TILE + item
-        following = tl.load(values + first + TILE, mask=at < stop, other=0.0)
+        place = first + TILE + item
+        following = tl.load(values + first + TILE, mask=place < stop, other=0.0)
         own_mass, is_above = above(x, level)
         number += is_above
         mass += own_mass.to(tl.float64)
@@ -167,16 +167,16 @@ def _total(sums, parts, WIDE: tl.constexpr):
     zero = tl.zeros([WIDE], tl.float64)
     s1, s2, s3, s4, s5, s6, s7, s8 = zero, zero, zero, zero, zero, zero, zero, zero
     for start in range(0, parts, WIDE):
-        at = sums + start + item
+        address = sums + start + item
         known = start + item < parts
-        s1 += tl.load(at, mask=known, other=0.0)
-        s2 += tl.load(at + parts, mask=known, other=0.0)
-        s3 += tl.load(at + 2 * parts, mask=known, other=0.0)
-        s4 += tl.load(at + 3 * parts, mask=known, other=0.0)
-        s5 += tl.load(at + 4 * parts, mask=known, other=0.0)
-        s6 += tl.load(at + 5 * parts, mask=known, other=0.0)
-        s7 += tl.load(at + 6 * parts, mask=known, other=0.0)
-        s8 += tl.load(at + 7 * parts, mask=known, other=0.0)
+        s1 += tl.load(address, mask=known, other=0.0)
+        s2 += tl.load(address + parts, mask=known, other=0.0)
+        s3 += tl.load(address + 2 * parts, mask=known, other=0.0)
+        s4 += tl.load(address + 3 * parts, mask=known, other=0.0)
+        s5 += tl.load(address + 4 * parts, mask=known, other=0.0)
+        s6 += tl.load(address + 5 * parts, mask=known, other=0.0)
+        s7 += tl.load(address + 6 * parts, mask=known, other=0.0)
+        s8 += tl.load(address + 7 * parts, mask=known, other=0.0)
     return tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
 
 
@@ -187,11 +187,11 @@ def _total_near(sums, parts, WIDE: tl.constexpr):
     zero = tl.zeros([WIDE], tl.float64)
     number, mass, near = zero, zero, zero
     for start in range(0, parts, WIDE):
-        at = sums + parts * _ABOVE + start + item
+        address = sums + parts * _ABOVE + start + item
         known = start + item < parts
-        number += tl.load(at, mask=known, other=0.0)
-        mass += tl.load(at + parts, mask=known, other=0.0)
-        near += tl.load(at + 2 * parts, mask=known, other=0.0)
+        number += tl.load(address, mask=known, other=0.0)
+        mass += tl.load(address + parts, mask=known, other=0.0)
+        near += tl.load(address + 2 * parts, mask=known, other=0.0)
     return tl.sum(number), tl.sum(mass), tl.sum(near)
 
 
@@ -216,10 +216,10 @@ def _plan(
         bottom = tl.zeros([WIDE], tl.float64)
         top = tl.zeros([WIDE], tl.float64)
         for start in range(0, parts, WIDE):
-            at = from_row + parts * _SMALLEST + start + item
+            address = from_row + parts * _SMALLEST + start + item
             known = start + item < parts
-            bottom = nan_min(bottom, tl.load(at, mask=known, other=0.0))
-            top = nan_max(top, tl.load(at + parts, mask=known, other=0.0))
+            bottom = nan_min(bottom, tl.load(address, mask=known, other=0.0))
+            top = nan_max(top, tl.load(address + parts, mask=known, other=0.0))
         tl.store(own + _LEAST, tl.reduce(bottom, 0, nan_min))
         tl.store(own + _TOP, tl.reduce(top, 0, nan_max))
         tl.debug_barrier()
@@ -293,8 +293,8 @@ def _list_parts(
     following = tl.load(from_row + start, mask=start + item < stop, other=-1.0)
     for first in range(start, stop, TILE):
         x = following.to(DTYPE)
-        at = first + TILE + item
-        following = tl.load(from_row + first + TILE, mask=at < stop, other=-1.0)
+        place = first + TILE + item
+        following = tl.load(from_row + first + TILE, mask=place < stop, other=-1.0)
         is_above = x > high
         is_listed = (x >= low) & (x <= high)
         marks = is_listed.to(tl.int32)
@@ -304,9 +304,9 @@ def _list_parts(
             s1, s2, s3, s4, s5, s6, s7, s8 = add_powers(
                 tl.where(is_above, x, 0.0), s1, s2, s3, s4, s5, s6, s7, s8, tl.float32
             )
-            found = some % (TILE + 1)
-            if found > 0:
-                to = tl.atomic_add(counts + at_row, found) + tl.cumsum(marks, 0) - 1
+            n_listed = some % (TILE + 1)
+            if n_listed > 0:
+                to = tl.atomic_add(counts + at_row, n_listed) + tl.cumsum(marks, 0) - 1
                 is_listed = is_listed & (to < capacity)
                 to = at_row * capacity + to
                 tl.store(values + to, x.to(tl.float64), mask=is_listed)
@@ -413,8 +413,8 @@ def _mark(
     following = tl.load(from_row + start, mask=start + item < stop, other=0.0)
     for first in range(start, stop, TILE):
         x = following.to(DTYPE)
-        at = first + TILE + item
-        following = tl.load(from_row + first + TILE, mask=at < stop, other=0.0)
+        place = first + TILE + item
+        following = tl.load(from_row + first + TILE, mask=place < stop, other=0.0)
         if (end >= first) & (end < first + TILE):
             least = tl.where(item <= (end - first).to(tl.int32), last, larger)
         else:
@@ -473,26 +473,26 @@ def _decide_block(
                 break
     if worst == _DECIDED.value:
         return
-    at = (status == _OUTSIDE.value).nonzero()[:, 0]
-    if len(at):
-        check_rows(precision, proba, at, first_row)
-        again = decide_rows(precision, proba[at].clamp(0.0, 1.0), objective, on_host)
-        labels[at], expected[at] = again
-    at = (status == _IN_LIST.value).nonzero()[:, 0]
-    counts = lists.counts[at]
+    numbers = (status == _OUTSIDE.value).nonzero()[:, 0]
+    if len(numbers):
+        check_rows(precision, proba, numbers, first_row)
+        again = decide_rows(precision, proba[numbers].clamp(0.0, 1.0), objective, on_host)
+        labels[numbers], expected[numbers] = again
+    numbers = (status == _IN_LIST.value).nonzero()[:, 0]
+    counts = lists.counts[numbers]
     short = counts <= _LONGEST_LIST
     if objective.nonempty:
-        short &= ~((state[at, 0] > 0.0) & (state[at, 0] < TINY.value))
-    failed = torch.cat([at[~short], (status == _FAILED.value).nonzero()[:, 0]])
-    at, counts = at[short], counts[short]
-    if len(at):
+        short &= ~((state[numbers, 0] > 0.0) & (state[numbers, 0] < TINY.value))
+    failed = torch.cat([numbers[~short], (status == _FAILED.value).nonzero()[:, 0]])
+    numbers, counts = numbers[short], counts[short]
+    if len(numbers):
         longest = int(counts.max())
         if longest <= _CAPACITY:
-            lists = _Lists(lists.sums, counts, lists.values[at], lists.places[at])
+            lists = _Lists(lists.sums, counts, lists.values[numbers], lists.places[numbers])
         else:
             with torch.cuda.device(proba.device):
-                lists = _list_labels(proba, at, state, triton.next_power_of_2(longest))
-        _decide_lists(precision, labels, expected, objective, state, at, lists)
+                lists = _list_labels(proba, numbers, state, triton.next_power_of_2(longest))
+        _decide_lists(precision, labels, expected, objective, state, numbers, lists)
     if len(failed):
         labels[failed], expected[failed] = on_host(proba[failed])
 
@@ -642,7 +642,7 @@ def _decide_lists(
     expected: Any,
     objective: Objective,
     state: Any,
-    at: Any,
+    numbers: Any,
     lists: _Lists,
 ) -> None:
     """Decide the rows `at` in place, in which few labels are expected."""
@@ -651,14 +651,14 @@ def _decide_lists(
     used = item < lists.counts[:, None]
     places, order = torch.where(used, lists.places, m).sort(dim=1)
     x = torch.where(used, lists.values, 0.0).gather(1, order)  # (n, capacity), by place
-    rest, power = state[at, :8].clone(), x
+    rest, power = state[numbers, :8].clone(), x
     for j in range(8):
         rest[:, j] -= power.sum(dim=1)
         power = power * x
     rest = rest.clamp_(min=0.0).to(precision.dtype)
     reach = int(min(m, 400 + lists.values.shape[1]))  # fewer than 150 labels are expected
     decided = decide_listed(precision, x.to(precision.dtype), objective, rest, reach)
-    labels[at] = 0
+    labels[numbers] = 0
     row, chosen = decided.labels.nonzero(as_tuple=True)
-    labels[at[row], places[row, chosen]] = 1
-    expected[at] = decided.expected_f
+    labels[numbers[row], places[row, chosen]] = 1
+    expected[numbers] = decided.expected_f

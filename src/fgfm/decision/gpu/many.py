@@ -142,16 +142,16 @@ def rank_list(values, places, sorted_values, sorted_places, size, CAPACITY):
     own = tl.arange(0, CAPACITY)
     known = own < size
     x = tl.load(values + own, mask=known, other=-1.0)
-    at = tl.load(places + own, mask=known, other=0)
+    own_place = tl.load(places + own, mask=known, other=0)
     rank = own * 0
     for start in range(0, size, _CHUNK):
         other = start + tl.arange(0, _CHUNK)
         y = tl.load(values + other, mask=other < size, other=-1.0)
         place = tl.load(places + other, mask=other < size, other=0)
-        earlier = (y[None, :] == x[:, None]) & (place[None, :] < at[:, None])
+        earlier = (y[None, :] == x[:, None]) & (place[None, :] < own_place[:, None])
         rank += tl.sum(((y[None, :] > x[:, None]) | earlier).to(tl.int32), 1)
     tl.store(sorted_values + rank, x, mask=known)
-    tl.store(sorted_places + rank, at, mask=known)
+    tl.store(sorted_places + rank, own_place, mask=known)
     tl.debug_barrier()
 
 
@@ -346,13 +346,13 @@ def _sum_and_list(own, m, low, high, values, places, TILE: tl.constexpr, CAPACIT
         a4 += one64 * x4
         number += is_above.to(tl.int32)
         marks = is_near.to(tl.int32)
-        found = tl.sum(marks)
-        if found > 0:
+        n_near = tl.sum(marks)
+        if n_near > 0:
             place = size + tl.cumsum(marks, 0) - 1
             is_near = is_near & (place < CAPACITY)
             tl.store(values + place, x1, mask=is_near)
             tl.store(places + place, start + item, mask=is_near)
-            size += found
+            size += n_near
     sums = tl.reduce((s1, s2, s3, s4, s5, s6, s7, s8), 0, add_eight)
     sums_above = tl.reduce((a1, a2, a3, a4, a5, a6, a7, a8), 0, add_eight)
     return sums, sums_above, tl.sum(number).to(tl.float64), size
@@ -387,8 +387,8 @@ def _many_kernel(
     own_places = places + first * (2 * CAPACITY)
     sorted_places = own_places + CAPACITY
     b = tl.load(table)
-    for at in range(first, n, tl.num_programs(0)):
-        row = tl.load(rows + at).to(tl.int64)
+    for index in range(first, n, tl.num_programs(0)):
+        row = tl.load(rows + index).to(tl.int64)
         own = proba + row * row_step
         p = tl.load(own + column, mask=column < m, other=0.0).to(dtype)
         mean = tl.sum(tl.sum(p, 1))

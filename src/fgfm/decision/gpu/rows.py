@@ -145,13 +145,13 @@ def _lower_bound(values, count, top, spread):
 def _list_again(values, count, least, to):
     """List the labels of a list that are at least `least`; return their number."""
     place = tl.arange(0, _PLACES)
-    found = count * 0
+    n_listed = count * 0
     for start in range(0, count, _PLACES):
         x = tl.load(values + 2 * (start + place), mask=start + place < count, other=0.0)
         marks = (x >= least).to(tl.int32)
-        tl.store(to + 2 * (found + tl.cumsum(marks) - 1), x, mask=x >= least)
-        found += tl.sum(marks)
-    return found
+        tl.store(to + 2 * (n_listed + tl.cumsum(marks) - 1), x, mask=x >= least)
+        n_listed += tl.sum(marks)
+    return n_listed
 
 
 @triton.jit
@@ -202,10 +202,10 @@ def _best_size(values, limit, factor, zeta, leap, z_powers, tie, NODES):
 
 
 @triton.jit
-def _mark(p, to, inside, sorted_list, size, found, tied):
+def _mark(p, to, inside, sorted_list, size, n_candidates, tied):
     """Mark the labels of the best set, the first `size` of a sorted list."""
     last = tl.load(sorted_list + 2 * size - 2, mask=size > 0, other=2.0)
-    following = tl.load(sorted_list + 2 * size, mask=size < found, other=-1.0)
+    following = tl.load(sorted_list + 2 * size, mask=size < n_candidates, other=-1.0)
     # Labels equal to the last chosen one are all marked; another call keeps the first.
     tl.store(tied, tl.where(following == last, size, 0))
     tl.store(to, (p >= last).to(tl.int8), mask=inside)
@@ -288,8 +288,8 @@ def _rows_kernel(
     share = tl.load(settings + 4)
     first = tl.program_id(0).to(tl.int64)  # offsets in large arrays exceed 32 bits
     large_list = lists + first * (6 * BLOCK)
-    found_list = large_list + 2 * BLOCK
-    sorted_list = found_list + 2 * BLOCK
+    candidate_list = large_list + 2 * BLOCK
+    sorted_list = candidate_list + 2 * BLOCK
     for row in range(first, n, tl.num_programs(0)):
         p = tl.load(proba + row * row_step + column, mask=column < m, other=0.0).to(dtype)
         mean = tl.sum(tl.sum(p, 1))
@@ -313,21 +313,21 @@ def _rows_kernel(
             )
             floor, least = _least_candidate(large_list, count, top, mean, empty, beta2, tie, share)
             if least > SMALL:
-                found = _list_again(large_list, count, least, found_list)
+                n_candidates = _list_again(large_list, count, least, candidate_list)
             else:
-                found = _list_tile(p, (p >= least) & (p > 0.0), found_list)
-            postponed = found > FEW
+                n_candidates = _list_tile(p, (p >= least) & (p > 0.0), candidate_list)
+            postponed = n_candidates > FEW
             if NONEMPTY and not REST:
                 postponed = postponed | ((mean > 0.0) & (mean < TINY))
-            found = tl.where(postponed, 0, found)
+            n_candidates = tl.where(postponed, 0, n_candidates)
             tl.debug_barrier()
-            _sort(found_list, found, sorted_list, NODES)
+            _sort(candidate_list, n_candidates, sorted_list, NODES)
             tl.debug_barrier()
 
             # all sizes up to the bound of T(k)
             most = mean * ((1.0 + beta2) / floor * (1.0 + margin) - beta2) + 1.0
             most = tl.where(most < m, most, m * 1.0)
-            limit = tl.where(found > 0, tl.minimum(found, most.to(tl.int32)), 0)
+            limit = tl.where(n_candidates > 0, tl.minimum(n_candidates, most.to(tl.int32)), 0)
             size, best, peak = _best_size(
                 sorted_list, limit, scale * product, zeta, leap, z_powers, tie, NODES
             )
@@ -335,7 +335,7 @@ def _rows_kernel(
             size = tl.where(wins, size, 0)
             to = labels + row * label_step + column
             stop = tl.where(postponed, 0, m)
-            _mark(p, to, column < stop, sorted_list, size, found, tied + row)
+            _mark(p, to, column < stop, sorted_list, size, n_candidates, tied + row)
             answer = tl.where(postponed, tl.maximum(log_empty, -999.0) + _POSTPONED, answer)
             tl.store(expected + row, tl.where(least_spread >= 0.0, answer, _OUTSIDE))
 
@@ -393,12 +393,12 @@ def _decide(
     _launch(precision, proba[:first], labels[:first], expected[:first], tied[:first], objective)
     if first < n and bool((expected[:first] == DENSE).all()):
         expected[first:] = DENSE
-        at = torch.arange(n, device=device)
-        at = decide_dense_rows(proba, at, labels, expected, objective, _programs(device))
-        if len(at):
-            check_rows(precision, proba, at)
-            labels[at], expected[at] = _decide(
-                precision, proba[at], objective, on_host, probing=False
+        numbers = torch.arange(n, device=device)
+        numbers = decide_dense_rows(proba, numbers, labels, expected, objective, _programs(device))
+        if len(numbers):
+            check_rows(precision, proba, numbers)
+            labels[numbers], expected[numbers] = _decide(
+                precision, proba[numbers], objective, on_host, probing=False
             )
         return Decision(labels, expected)
     if first < n:
@@ -411,25 +411,25 @@ def _decide(
     if ties:
         _resolve_ties(precision, proba, labels, tied)
     if outside:
-        at = (expected == _OUTSIDE.value).nonzero()[:, 0]
-        check_rows(precision, proba, at)
-        labels[at], expected[at] = _decide(
-            precision, proba[at].clamp(0.0, 1.0), objective, on_host, probing=False
+        numbers = (expected == _OUTSIDE.value).nonzero()[:, 0]
+        check_rows(precision, proba, numbers)
+        labels[numbers], expected[numbers] = _decide(
+            precision, proba[numbers].clamp(0.0, 1.0), objective, on_host, probing=False
         )
     if postponed:
-        at = (expected <= POSTPONED).nonzero()[:, 0]
-        at = decide_dense_rows(proba, at, labels, expected, objective, _programs(device))
-        if len(at):
-            labels[at], expected[at] = on_host(proba[at])
+        numbers = (expected <= POSTPONED).nonzero()[:, 0]
+        numbers = decide_dense_rows(proba, numbers, labels, expected, objective, _programs(device))
+        if len(numbers):
+            labels[numbers], expected[numbers] = on_host(proba[numbers])
     return Decision(labels, expected)
 
 
-def check_rows(precision: Precision, proba: Any, at: Any, first_row: int = 0) -> None:
+def check_rows(precision: Precision, proba: Any, numbers: Any, first_row: int = 0) -> None:
     """Raise unless the values of the rows `at` lie in [0, 1], up to rounding."""
-    rows = proba[at]
+    rows = proba[numbers]
     wrong = ~((rows >= -precision.slack) & (rows <= 1.0 + precision.slack)).all(dim=1)
     if bool(wrong.any()):
-        row = int(at[wrong.nonzero()[0, 0]])
+        row = int(numbers[wrong.nonzero()[0, 0]])
         check_probabilities(to_host(proba[row : row + 1]), "proba", first_row + row)
 
 
@@ -454,11 +454,11 @@ def _resolve_ties(precision: Precision, proba: Any, labels: Any, tied: Any) -> N
 
     `tied` is the number of chosen labels of rows in which all of these are marked, else 0.
     """
-    at = tied.nonzero()[:, 0]
-    if len(at):
-        p, marked = proba[at].to(precision.dtype), labels[at] > 0
+    numbers = tied.nonzero()[:, 0]
+    if len(numbers):
+        p, marked = proba[numbers].to(precision.dtype), labels[numbers] > 0
         least = torch.where(marked, p, 2.0).amin(dim=1)
-        labels[at] = largest_labels(p, least, tied[at])
+        labels[numbers] = largest_labels(p, least, tied[numbers])
 
 
 def _launch(
