@@ -172,9 +172,7 @@ def test_data_file_is_not_overwritten(folder, tmp_path):
     assert data.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("module", "extra"), [("skops", "fgfm[cli]"), ("pandas", "fgfm[data]")]
-)
+@pytest.mark.parametrize(("module", "extra"), [("skops", "fgfm[cli]"), ("pandas", "fgfm[data]")])
 def test_missing_library_is_named(folder, monkeypatch, tmp_path, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
     result = run("fit", folder / "all.arff", "-o", tmp_path / "m")
@@ -188,7 +186,7 @@ def test_progress_bar_on_a_terminal(folder, tmp_path):
         seen = read_terminal(terminal)
         assert process.wait() == 0
     assert b"models" in seen
-    assert b"/5" in seen
+    assert b"/100" in seen
     assert b"left" in seen
 
 

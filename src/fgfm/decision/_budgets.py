@@ -23,7 +23,7 @@ __all__ = ["decide_limited", "maximise_classes"]
 
 Real = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-_STRIP = 4  # columns that are evaluated at once
+_STRIP = 4  # columns that are evaluated at once, at least
 _SAMPLED_ROWS = 1 << 14  # at least, of those that a long problem is started from
 _FEW = 1 << 13  # entries: such problems are started several times
 _FEW_STARTS = 8
@@ -110,7 +110,7 @@ class _Rows:
                 self.task, columns[labels], data, places, ends, chosen, *results
             )
 
-        column_bytes = BLOCK_BYTES // _STRIP
+        column_bytes = min(16 * self.proba.shape[0], BLOCK_BYTES // _STRIP)
         run_blocks(len(columns), column_bytes, self.objective.threads, work)
         return value, bounds
 
