@@ -120,7 +120,8 @@ def read_probabilities(
     if frame_library(matrix) is not None and not reset and not hasattr(owner, "feature_names_in_"):
         matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
     # scikit-learn's validation takes longer than the decision of a row.
-    plain = type(matrix) is np.ndarray and matrix.ndim == 2 and matrix.dtype.kind == "f"
+    is_array = type(matrix) is np.ndarray or sparse.issparse(matrix)
+    plain = is_array and matrix.ndim == 2 and matrix.dtype.kind == "f"
     known = not reset and not hasattr(owner, "feature_names_in_")
     if plain and known and matrix.shape[1] == owner.n_features_in_:
         pass
@@ -302,7 +303,7 @@ def _positive_class(X: Any, scores: bool, classes: Any) -> Any:
             row = int(np.argmax(wrong))
             raise ValueError(
                 f"X[{row}] is {both[row].tolist()} and y is flat: two columns must be the "
-                "probabilities of the two classes, which sum to 1; {_HINT}"
+                f"probabilities of the two classes, which sum to 1; {_HINT}"
             )
         return both[:, :1] if first_is_positive else both[:, 1:]
     return X

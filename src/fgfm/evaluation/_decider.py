@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -105,17 +104,12 @@ def evaluate_decider(
         decided.append(clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test]))
         if progress is not None:
             progress(k + 1, folds)
-    held_out = HeldOut(proba, truth, parts, decider.beta, decider.zero_division)
-    tuned, thresholds = held_out.tuned(decider.average)
-    rows = np.concatenate(parts)  # in the order of decisions
-    stack = partial(sparse.vstack, format="csr") if sparse.issparse(proba) else np.concatenate
-    sets = {
-        "decider": stack(decided)[np.argsort(rows)],
-        "half": proba > (0.0 if decider.scores else 0.5),
-        "threshold": tuned,
-    }
+    half = 0.0 if decider.scores else 0.5
+    held_out = HeldOut(proba, truth, parts, decider.beta, decider.zero_division, half)
+    sets, thresholds = held_out.rules(decider.average, held_out.in_order(decided))
     options = {"beta": decider.beta, "zero_division": decider.zero_division}
     of_rules, differences = intervals(truth, sets, average=decider.average, **options)
+    of_rules = {"decider": of_rules.pop("f_optimal"), **of_rules}
     f = {rule: found.f for rule, found in of_rules.items()}
     return DeciderEvaluation(f, of_rules, differences, thresholds, n, folds)
 
