@@ -236,9 +236,14 @@ class LabelSetWriter(_TableWriter):
         """Return the names of the labels of each row, as a list array."""
         import pyarrow as pa
 
-        csr = labels if sparse.issparse(labels) else sparse.csr_array(labels)
-        names = pa.array(self.label_names, pa.string()).take(pa.array(csr.indices))
-        return pa.ListArray.from_arrays(pa.array(csr.indptr, pa.int32()), names)
+        if sparse.issparse(labels):
+            ends, columns = labels.indptr, labels.indices
+        else:
+            rows, columns = np.nonzero(labels)
+            counts = np.bincount(rows, minlength=len(labels))
+            ends = np.concatenate([[0], np.cumsum(counts)])
+        names = pa.array(self.label_names, pa.string()).take(pa.array(columns))
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), names)
 
 
 class ProbabilityWriter(_TableWriter):
