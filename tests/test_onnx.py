@@ -260,6 +260,14 @@ def test_decider_fitted_to_sparse_probabilities(run):
         check_decider(run, decider, proba)
 
 
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_decider_with_missed_items(run, nonempty):
+    proba, Y = validation_rows(600, 5)
+    missed = np.random.default_rng(0).poisson(0.3 * (1.0 + Y.sum(axis=1)))
+    decider = FDecider(nonempty=nonempty, beta=2.0).fit(proba, Y, missed=missed)
+    check_decider(run, decider, proba)
+
+
 def test_no_rows(run):
     proba, Y = validation_rows(100, 4)
     for average in ("samples", "macro"):

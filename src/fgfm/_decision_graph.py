@@ -240,19 +240,28 @@ def _decide_rows(graph: Graph, decider: Any, logit: Value) -> tuple[Value, Value
     m, beta2 = decider.n_features_in_, float(decider.beta) ** 2
     sets = _label_sets(graph, decider._model, logit, m, m)
     k = np.arange(1, m + 1)[:, None]
+    missed, given = decider._model.missed_items()
+    if not len(missed):
+        missed, given = np.zeros(1), np.ones((len(sets.d), 1))
+    none_missed = float(given[0, 0]) if missed[0] == 0.0 else 0.0
     terms = []
     for s, (d, first, forward) in enumerate(sets.by_number(), 1):
         P = graph.stack([first, forward.rows(sets.kept, m)]) if sets.kept < m else first
-        terms.append(P.cumsum() * (d * ((1.0 + beta2) / (beta2 * s + k))))
+        share = (given[s] / (beta2 * (s + missed) + k)).sum(axis=1, keepdims=True)  # (m, 1)
+        terms.append(P.cumsum() * (d * ((1.0 + beta2) * share)))
     V = _total(terms)
     most = m if decider.max_labels is None else decider.max_labels
     if decider.min_labels > 0 or most < m:
         V = graph.where(graph.constant((decider.min_labels <= k) & (k <= most)), V, -1.0)
     if resolve_nonempty(decider.nonempty, decider.nonempty_):
-        labels, expected_f = _best(graph, V, m, None, _total(sets.d[1:]))
+        present = _total(sets.d[1:])
+        if none_missed < 1.0:
+            present = present + sets.d[0] * (1.0 - none_missed)
+        labels, expected_f = _best(graph, V, m, None, present)
     else:
         # With min_labels every set that is allowed has a larger value.
-        empty = sets.d[0] * (0.0 if decider.min_labels > 0 else float(decider.zero_division))
+        of_empty = 0.0 if decider.min_labels > 0 else float(decider.zero_division)
+        empty = sets.d[0] * (of_empty * none_missed)
         labels, expected_f = _best(graph, V, m, empty, None)
     return labels.put(sets.order, labels), expected_f
 

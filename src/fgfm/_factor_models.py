@@ -36,15 +36,23 @@ class FactorEstimate(NamedTuple):
     d: Floats  # (n, S + 1): d[r, s] = p(|y| = s)
 
 
+class Target(NamedTuple):
+    """What one model is fitted to."""
+
+    values: Integers  # (n,) class of each row
+    extra: Floats | None = None  # (n,) a further feature; targets may share the array
+
+
 class FactorModels:
-    """Fitted models of label factors, which may overlap.
+    """Models of label factors, which may overlap.
 
     Parameters
     ----------
-    method : {"two-step", "direct"}
-        How P of a factor follows from its models.
-    coherent : bool
-        Make P coherent.
+    method, coherent : object
+        As in `fgfm.FGFMClassifier`.
+
+    Attributes
+    ----------
     sizes : list of int
         The number of labels of each factor.
     cardinalities : list of ndarray
@@ -53,19 +61,60 @@ class FactorModels:
         The models of all factors, one after the other.
     """
 
-    def __init__(
-        self,
-        method: str,
-        coherent: bool,
-        sizes: list[int],
-        cardinalities: list[Integers],
-        models: RidgeModels | ClonedModels,
-    ) -> None:
+    def __init__(self, method: str = "two-step", coherent: bool = True) -> None:
         self.method = method
         self.coherent = coherent
-        self.sizes = sizes
-        self.cardinalities = cardinalities
-        self.models = models
+
+    def fit(
+        self,
+        learner: Any,
+        X: Any,
+        Y: Labels,
+        factors: Sequence[Any],
+        *,
+        kept: Any = slice(None),
+        params: dict[str, Any] | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> FactorModels:
+        """Fit the models.
+
+        Parameters
+        ----------
+        learner : scikit-learn classifier
+            The base learner.
+        X, Y : features and ndarray of shape (n, m)
+            Training rows.
+        factors : sequence of sequences of int
+            The labels of each factor.
+        kept : slice or ndarray, default=slice(None)
+            All rows, or the numbers of those with weight.
+        params : dict, optional
+            Arguments for the fit of the learner.
+        n_jobs, random_state : object
+            As in `fgfm.FGFMClassifier`.
+
+        Returns
+        -------
+        FactorModels
+            The fitted models.
+        """
+        targets: list[Target] = []
+        self.sizes, self.cardinalities = [len(factor) for factor in factors], []
+        for factor in factors:
+            labels = Y[:, factor].T.astype(np.int64)
+            s = labels.sum(axis=0)
+            self.cardinalities.append(np.unique(s[kept]))
+            if len(factor) == 1:
+                targets.append(Target(labels[0]))
+            elif self.method == "direct":
+                targets += [Target(y * s) for y in labels]
+            else:
+                extra = s.astype(np.float64)  # one object, whose computations are shared
+                targets += [Target(s), *(Target(y, extra) for y in labels)]
+        fit = _fit_ridge if type(learner) is RidgeLogistic else _fit_clones
+        self.models = fit(learner, X, targets, kept, dict(params or {}), n_jobs, random_state)
+        return self
 
     def estimate(self, X: Any) -> list[FactorEstimate]:
         """Return P and d of each factor."""
@@ -113,83 +162,6 @@ class FactorModels:
         d[:, 1:] /= np.maximum(1.0, total)[:, None]  # an incoherent P may imply more than 1
         d[:, 0] = np.maximum(0.0, 1.0 - total)
         return FactorEstimate(P, d)
-
-
-def fit_factor_models(
-    learner: Any,
-    X: Any,
-    Y: Labels,
-    factors: Sequence[Any],
-    *,
-    method: str = "two-step",
-    coherent: bool = True,
-    kept: Any = slice(None),
-    params: dict[str, Any] | None = None,
-    n_jobs: int | None = None,
-    random_state: Any = None,
-) -> FactorModels:
-    """Fit the models of label factors.
-
-    Parameters
-    ----------
-    learner : scikit-learn classifier
-        The base learner.
-    X, Y : features and ndarray of shape (n, m)
-        Training rows.
-    factors : sequence of sequences of int
-        The labels of each factor.
-    method, coherent : object
-        As in `FactorModels`.
-    kept : slice or ndarray, default=slice(None)
-        All rows, or the numbers of those with weight.
-    params : dict, optional
-        Arguments for the fit of the learner.
-    n_jobs, random_state : object
-        As in `fgfm.FGFMClassifier`.
-
-    Returns
-    -------
-    FactorModels
-        The fitted models.
-    """
-    targets: list[Target] = []
-    cardinalities = []
-    for factor in factors:
-        labels = Y[:, factor].T.astype(np.int64)
-        s = labels.sum(axis=0)
-        cardinalities.append(np.unique(s[kept]))
-        if len(factor) == 1:
-            targets.append(Target(labels[0]))
-        elif method == "direct":
-            targets += [Target(y * s) for y in labels]
-        else:
-            extra = s.astype(np.float64)  # one object, whose computations are shared
-            targets += [Target(s), *(Target(y, extra) for y in labels)]
-    params = {} if params is None else params
-    models: RidgeModels | ClonedModels
-    if type(learner) is RidgeLogistic:
-        weight = params.get("sample_weight")
-        if not isinstance(kept, slice) and weight is None:
-            weight = np.zeros(len(Y))  # the rows have weights, but not for the learner
-            weight[kept] = 1.0
-        models = _fit_ridge(learner, X, targets, weight, n_jobs, random_state)
-    else:
-        if not isinstance(kept, slice):
-            params = take_param_rows(params, kept, len(Y))
-            X, targets = take_rows(X, kept), [target.at(kept) for target in targets]
-        models = _fit_clones(learner, X, targets, params, n_jobs, random_state)
-    return FactorModels(method, coherent, [len(f) for f in factors], cardinalities, models)
-
-
-class Target(NamedTuple):
-    """What one model is fitted to."""
-
-    values: Integers  # (n,) class of each row
-    extra: Floats | None = None  # (n,) a further feature; targets may share the array
-
-    def at(self, rows: Integers) -> Target:
-        """Return some of the rows."""
-        return Target(self.values[rows], None if self.extra is None else self.extra[rows])
 
 
 class RidgeModels:
@@ -247,21 +219,21 @@ def _fit_ridge(
     learner: RidgeLogistic,
     X: Any,
     targets: Sequence[Target],
-    weight: Floats | None,
+    kept: Any,
+    params: dict[str, Any],
     n_jobs: int | None,
     random_state: Any,
 ) -> RidgeModels:
     """Fit ridge logistic regressions to all targets at once."""
-    params = learner.get_params(deep=False)
-    if params["random_state"] is None:
-        params["random_state"] = random_state
+    weight = params.get("sample_weight")
+    if not isinstance(kept, slice) and weight is None:  # rows have weights, not for the learner
+        weight = np.bincount(kept, minlength=len(targets[0].values)).astype(np.float64)
+    own = learner.get_params(deep=False)
+    if own["random_state"] is None:
+        own["random_state"] = random_state
+    values, extra = zip(*targets, strict=True)
     fits = fit_ridge_logistic(
-        X,
-        [target.values for target in targets],
-        extra=[target.extra for target in targets],
-        sample_weight=weight,
-        n_jobs=n_jobs,
-        **params,
+        X, values, extra=list(extra), sample_weight=weight, n_jobs=n_jobs, **own
     )
     return RidgeModels(fits, X.shape[1])
 
@@ -317,11 +289,16 @@ def _fit_clones(
     learner: Any,
     X: Any,
     targets: Sequence[Target],
+    kept: Any,
     params: dict[str, Any],
     n_jobs: int | None,
     random_state: Any,
 ) -> ClonedModels:
     """Fit a clone of a learner to each target that varies; `params` are arguments of its fit."""
+    if not isinstance(kept, slice):
+        params = take_param_rows(params, kept, n_rows(X))
+        X = take_rows(X, kept)
+        targets = [Target(y[kept], s if s is None else s[kept]) for y, s in targets]
     name = type(learner).__name__
     classes = [np.unique(target.values) for target in targets]
     if "sample_weight" in params and not has_fit_parameter(learner, "sample_weight"):

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from fgfm._factor_models import METHODS, FactorEstimate, fit_factor_models
+from fgfm._factor_models import METHODS, FactorEstimate, FactorModels
 from fgfm._held_out import input_tags
 from fgfm._label_sets import LabelSetMixin
 from fgfm._utils.blocks import n_threads, row_blocks
@@ -238,38 +238,25 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
             fit_params = dict(routed.estimator.fit)
         elif sample_weight is not None:
             fit_params["sample_weight"] = weight
-        kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
-        Y = table.labels  # (n, m)
-        self.nonempty_ = bool(Y[kept].any(axis=1).all()) and self.multilabel_
-        self._find_factors(take_rows(X, kept), Y[kept], None if weight is None else weight[kept])
         learner = self._learner()
         unknown = sorted(set(fit_params) - {"sample_weight"})
         if type(learner) is RidgeLogistic and unknown:
             raise TypeError(
                 f"fit got {', '.join(unknown)}: RidgeLogistic takes no argument but sample_weight"
             )
-        self._factor_models = fit_factor_models(
-            learner,
-            X,
-            Y,
-            self.factors_,
-            method=self.method,
-            coherent=self.coherent,
-            kept=kept,
-            params=fit_params,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        )
-        cardinalities = self._factor_models.cardinalities
-        self.n_parameters_ = sum(
-            len(factor) * int(np.count_nonzero(s))
-            for factor, s in zip(self.factors_, cardinalities, strict=True)
-        )
+        kept = slice(None) if weight is None or weight.all() else np.flatnonzero(weight)
+        Y = table.labels  # (n, m)
+        self.nonempty_ = bool(Y[kept].any(axis=1).all()) and self.multilabel_
+        self._find_factors(take_rows(X, kept), Y[kept], None if weight is None else weight[kept])
+        how = {"n_jobs": self.n_jobs, "random_state": self.random_state}
+        models = self._factor_models = FactorModels(self.method, self.coherent)
+        models.fit(learner, X, Y, self.factors_, kept=kept, params=fit_params, **how)
         share = np.ones(len(Y)) if weight is None else weight
-        self._frequencies = [
-            _frequencies(Y[:, factor], share / share.sum(), int(s[-1]))
-            for factor, s in zip(self.factors_, cardinalities, strict=True)
-        ]
+        self.n_parameters_, self._frequencies = 0, []
+        for factor, s in zip(self.factors_, models.cardinalities, strict=True):
+            self.n_parameters_ += len(factor) * int(np.count_nonzero(s))
+            frequencies = _frequencies(Y[:, factor], share / share.sum(), int(s[-1]))
+            self._frequencies.append(frequencies)
         record_parameters(self)
         return self
 

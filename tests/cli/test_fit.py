@@ -170,7 +170,7 @@ def test_progress_bar_on_a_terminal(folder, tmp_path):
         seen = read_terminal(terminal)
         assert process.wait() == 0
     assert b"models" in seen
-    assert b"/5" in seen
+    assert b"/100" in seen
     assert b"left" in seen
 
 

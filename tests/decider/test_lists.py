@@ -206,7 +206,7 @@ def test_lists_of_equal_lengths():
 
 
 def test_lists_are_saved(tmp_path):
-    decider = FDecider().fit(X_FIT, Y_FIT)
+    decider = FDecider().fit(X_FIT, Y_FIT, missed=[len(x) % 3 for x in X_FIT])
     fgfm.save(decider, tmp_path / "lists.fgfm")
     again = fgfm.load(tmp_path / "lists.fgfm").predict(X_NEW)
     assert all((a == b).all() for a, b in zip(again, decider.predict(X_NEW), strict=True))
@@ -243,3 +243,75 @@ def test_invalid_lists(use, message):
     pytest.importorskip("pandas")
     with pytest.raises(ValueError, match=message):
         use(FDecider().fit(X_FIT, Y_FIT))
+
+
+# True items without a candidate
+
+
+def cut(n, seed, most=10):
+    """Draw lists of the `most` best candidates, and the numbers of true items below their end."""
+    rng = np.random.default_rng(seed)
+    X = [np.sort(rng.beta(0.7, 2.0, size))[::-1] for size in rng.integers(most + 1, 60, n)]
+    y = [(rng.random(len(x)) < x).astype(int) for x in X]
+    return [x[:most] for x in X], [t[:most] for t in y], [t[most:].sum() for t in y]
+
+
+@pytest.mark.parametrize("average", ["samples", "micro"])
+def test_missed_items_are_learned_and_counted(average):
+    X, y, missed = cut(400, 0)
+    X_new, y_new, missed_new = cut(800, 1)
+    plain = FDecider(average=average).fit(X, y)
+    decider = FDecider(average=average).fit(X, y, missed=missed)
+    labels = decider.predict(X_new)
+    hits = np.array([h @ t for h, t in zip(labels, y_new, strict=True)])
+    total = np.array([h.sum() + t.sum() for h, t in zip(labels, y_new, strict=True)]) + missed_new
+    f = 2.0 * hits.sum() / total.sum()
+    if average == "samples":
+        f = np.where(total == 0, 1.0, 2.0 * hits / np.maximum(total, 1)).mean()
+    assert decider.score(X_new, y_new, missed=missed_new) == pytest.approx(f)
+    assert np.mean(decider.expected_f(X_new)) == pytest.approx(f, abs=0.03)
+    with pytest.warns(UserWarning, match="they differ from the rows of fit by more than chance"):
+        assert plain.score(X_new, y_new, missed=missed_new) < f
+
+
+def test_missed_items_of_a_binary_problem():
+    p, y = P[:, 0], Y[:, 0]
+    decider = FDecider().fit(p, y, missed=np.ones(len(p)))
+    assert decider.thresholds_ < FDecider().fit(p, y).thresholds_
+    truth, labels = np.append(y, np.ones(len(p))), np.append(decider.predict(p), 0 * y)
+    f = fgfm.f_measure(truth[:, None], labels[:, None], average="macro")
+    assert decider.score(p, y, missed=np.ones(len(p))) == pytest.approx(f)
+    assert decider.expected_f(p) == pytest.approx(f, abs=0.03)
+
+
+@pytest.mark.parametrize("average", ["samples", "micro"])
+def test_true_labels_that_sparse_rows_do_not_store_are_counted(average):
+    rng = np.random.default_rng(3)
+    p = rng.beta(0.15, 4.0, (1200, 120))
+    truth = (rng.random(p.shape) < p).astype(int)
+    stored = sparse.csr_array(np.where(p > 0.12, p, 0.0))
+    decider = FDecider(average=average).fit(stored[:500], truth[:500])
+    expected = np.mean(decider.expected_f(stored[500:]))
+    assert expected == pytest.approx(decider.score(stored[500:], truth[500:]), abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "missed", "message"),
+    [
+        ({}, [0.5] * 300, r"missed\[0\] is 0.5: it must be a number of true items"),
+        ({}, [0] * 299, "missed has 299 rows and X has 300"),
+        ({"average": "macro"}, [1] * 300, "missed cannot be combined with average='macro'"),
+        ({"min_recall": 0.5}, [1] * 300, "missed cannot be combined with min_recall"),
+        ({"average": "micro", "max_labels": 2}, [1] * 300, "cannot be combined with min_labels"),
+    ],
+)
+def test_invalid_missed_items(parameters, missed, message):
+    with pytest.raises(ValueError, match=message):
+        FDecider(**parameters).fit(P, Y, missed=missed)
+
+
+def test_missed_items_have_the_index_of_X():
+    pd = pytest.importorskip("pandas")
+    missed = pd.Series(np.ones(300), index=np.arange(300)[::-1])
+    with pytest.raises(ValueError, match="row 0 of X has index 0 and that of missed has 299"):
+        FDecider().fit(pd.DataFrame(P), Y, missed=missed)

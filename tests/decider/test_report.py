@@ -10,7 +10,7 @@ from sklearn.metrics import precision_recall_fscore_support
 
 from decider_data import exclusive, independent
 from fgfm import FClassifier, FDecider
-from fgfm.metrics import best_threshold
+from fgfm.metrics import best_threshold, f_difference, f_interval
 from multilabel import close
 
 pytest.importorskip("pandas")
@@ -24,36 +24,90 @@ def test_report_has_the_measures_of_each_rule(average, stored):
     decider = FDecider(average=average).fit(P[:300], Y[:300])
     X, y, p = P[300:], Y[300:], P[300:]
     report = decider.report(X, sparse.csr_array(y) if stored else y)
-    labels = {"decider": decider.predict(X), "p > 0.5": p > 0.5}
-    tuned = report.xs("tuned", level="decision")["threshold"]
-    labels["tuned"] = p > tuned[[0, 1, 2, 3]].to_numpy()
+    labels = {
+        "decider": decider.predict(X),
+        "p > 0.5": p > 0.5,
+        "tuned": tuned_elsewhere(p, y, average),
+    }
     given = {"zero_division": 1.0}
     for rule, chosen in labels.items():
         table = report.xs(rule, level="decision")
         columns = table[["precision", "recall", "f"]].to_numpy().T
         close(columns[:, :4], precision_recall_fscore_support(y, chosen, **given)[:3], 1e-12)
         close(table["predicted"][[0, 1, 2, 3]], chosen.mean(axis=0), 1e-12)
+        for a, rows in ((None, [0, 1, 2, 3]), (average, ["overall"])):
+            found = f_interval(y, chosen, average=a)
+            close(
+                table.loc[rows, ["f", "low", "high"]].to_numpy().T,
+                np.reshape(found, (3, -1)),
+                1e-12,
+            )
+            found = f_difference(y, chosen, labels["tuned"], average=a)
+            if rule != "tuned":
+                close(table.loc[rows, "difference"], found.difference, 1e-12)
+                assert (table.loc[rows, "verdict"] == found.verdict).all()
         overall = precision_recall_fscore_support(y, chosen, average=average, **given)
         close(columns[2, 4], overall[2], 1e-12)
         if average != "samples":  # where empty sets of a row count as 0
             close(columns[:2, 4], overall[:2], 1e-12)
     close(report.loc[("overall", "decider"), "f"], decider.score(X, y), 1e-12)
-    assert report.loc[("overall", "tuned"), "f"] >= report.loc[("overall", "p > 0.5"), "f"]
     if average != "samples":
         assert (
             report.xs("decider", level="decision")["threshold"][:4] == decider.thresholds_
         ).all()
-    if average in ("macro", "weighted"):
-        assert tuned[2] == best_threshold(p[:, [2]], y[:, [2]] == 1, average="macro")
-    else:
-        assert (tuned == best_threshold(p, y == 1, average=average)).all()
+
+
+def tuned_elsewhere(p, y, average):
+    """Return the labels above thresholds that are tuned on the other four fifths of the rows."""
+    chosen = np.zeros(p.shape, dtype=bool)
+    order = np.random.default_rng(0).permutation(len(p))
+    for rows in np.array_split(order, 5):
+        others = np.setdiff1d(order, rows)
+        columns = [slice(None)] if average in ("samples", "micro") else [[j] for j in range(4)]
+        for j in columns:
+            own = average if average in ("samples", "micro") else "macro"
+            t = best_threshold(p[others][:, j], y[others][:, j], average=own)
+            chosen[rows] |= (p[rows] > t) & np.isin(range(4), np.arange(4)[j])
+    return chosen
+
+
+def test_few_rows_and_an_interval_that_may_be_too_short():
+    decider = FDecider(average="macro").fit(P[:300], Y[:300])
+    with pytest.warns(UserWarning, match="the interval may be too short") as caught:
+        report = decider.report(P[300:303], Y[300:303])
+    assert len(caught) == 1
+    assert report["f"].notna().all()
+
+
+@pytest.mark.parametrize("average", ["macro", "micro", "binary"])
+def test_interval_of_thresholds(average):
+    X, y = (P, Y) if average != "binary" else (P[:, 0], Y[:, 0])
+    decider = FDecider(average=average, beta=2.0).fit(X[:300], y[:300])
+    low, high = decider.thresholds_interval(X[:300], y[:300], confidence=0.9)
+    given = {"average": None if average == "macro" else average, "confidence": 0.9, "beta": 2.0}
+    found = f_interval(y[:300], decider.predict(X[:300]), **given)
+    close(5.0 * np.array([low, high]), found[1:], 1e-12)
+    assert np.shape(low) == np.shape(decider.thresholds_)
+    assert np.all((low < decider.thresholds_) & (decider.thresholds_ < high))
+
+
+def test_thresholds_without_an_interval():
+    for parameters, message in [
+        ({}, "average is 'samples': rows have no threshold"),
+        ({"average": "macro", "min_recall": 0.5}, "min_recall move the thresholds"),
+    ]:
+        decider = FDecider(**parameters).fit(P[:300], Y[:300])
+        with pytest.raises(ValueError, match=message):
+            decider.thresholds_interval(P, Y)
 
 
 def test_report_of_sparse_probabilities_is_that_of_dense_ones():
     dense = FDecider(average="macro").fit(P[:300], Y[:300])
     stored = FDecider(average="macro").fit(sparse.csr_array(P[:300]), Y[:300])
     one = dense.report(P[300:], Y[300:])
-    close(one, stored.report(sparse.csr_array(P[300:]), Y[300:]), 1e-9)
+    other = stored.report(sparse.csr_array(P[300:]), Y[300:])
+    assert (one.pop("verdict") == other.pop("verdict")).all()
+    close(one, other, 1e-9)
 
 
 def test_report_of_one_label_and_of_classes():

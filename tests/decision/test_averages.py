@@ -12,13 +12,10 @@ from scipy import sparse
 from scipy.special import expit, logit
 
 import oracle
-from cases import assert_same_decision, dense, every_option, random_factors
+from cases import assert_same_decision, dense, every_option
 from fgfm import cardinality, decision, f_measure
 
 RNG = np.random.default_rng(17)
-SHAPES = [(2, 3), (3, 2), (3, 3), (1, 4), (5, 1)]
-every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
-every_beta = pytest.mark.parametrize("beta", [0.5, 1.0, 3.0])
 
 
 def batch_joint(joint):
@@ -29,94 +26,11 @@ def batch_joint(joint):
     return oracle.product_joint(rows, [list(range(r * m, (r + 1) * m)) for r in range(n)])
 
 
-def check_micro(decided, joint, **kwargs):
-    labels, expected_f = decided
-    assert np.ndim(expected_f) == 0
-    entries = dense(labels).reshape(1, -1), np.atleast_1d(expected_f)
-    oracle.check_decision(entries, batch_joint(joint), **kwargs)
+AVERAGES = ["macro", "weighted", "micro"]
+every_average = pytest.mark.parametrize("average", AVERAGES)
 
 
-def check_macro(decided, joint, **kwargs):
-    labels, expected_f = decided
-    sets, proba = joint
-    marginals = np.minimum(proba @ sets, 1.0)  # (n, m)
-    columns = np.ascontiguousarray(dense(labels).T), expected_f
-    oracle.check_decision(columns, oracle.independent_joint(marginals.T), **kwargs)
-
-
-CHECKS = {"macro": check_macro, "weighted": check_macro, "micro": check_micro}
-every_average = pytest.mark.parametrize("average", CHECKS)
-
-
-# Against enumeration -----------------------------------------------------------------------------
-
-
-@every_average
-@every_shape
-@every_beta
-@every_option
-def test_dependent_labels(average, shape, beta, zero_division, nonempty):
-    """P, P with its distribution, label sets: all 2^(n m) label matrices are enumerated."""
-    joint = oracle.random_joint(np.random.default_rng(sum(shape)), *shape)
-    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
-    P, d = oracle.cardinality_matrix(*joint), oracle.cardinality_distribution(*joint)
-    for decided in (
-        decision.from_cardinalities(P, average=average, **kwargs),
-        decision.from_cardinalities(P, distribution=d, average=average, **kwargs),
-        decision.from_joint(*joint, average=average, **kwargs),
-        decision.from_factors([P], [range(shape[1])], average=average, **kwargs),
-    ):
-        CHECKS[average](decided, joint, **kwargs)
-
-
-@every_average
-@pytest.mark.parametrize("sizes", [[2, 1], [1, 1, 1], [2, 2], [1, 2, 1]], ids=str)
-@every_option
-def test_factors(average, sizes, zero_division, nonempty):
-    rng = np.random.default_rng(len(sizes))
-    joints, factors, Ps = random_factors(rng, 2, sizes)
-    joint = oracle.product_joint(joints, factors)
-    ds = [oracle.cardinality_distribution(*one) for one in joints]
-    kwargs = {"zero_division": zero_division, "nonempty": nonempty}
-    for distributions in (None, ds):
-        decided = decision.from_factors(
-            Ps, factors, distributions=distributions, average=average, **kwargs
-        )
-        CHECKS[average](decided, joint, **kwargs)
-    sparse_Ps = [sparse.csr_array(P[:, :, 0]) if P.shape[1] == 1 else P for P in Ps]
-    if any(map(sparse.issparse, sparse_Ps)):
-        decided = decision.from_factors(sparse_Ps, factors, average=average, **kwargs)
-        assert decided.labels.format == "csr"
-        CHECKS[average](decided, joint, **kwargs)
-
-
-@every_average
-@every_shape
-@every_option
-def test_independent_labels(average, shape, zero_division, nonempty):
-    p = np.random.default_rng(shape[0]).random(shape) ** 2
-    p[0, -1] = 0.0
-    kwargs = {"zero_division": zero_division, "nonempty": nonempty}
-    if nonempty and average != "micro":
-        p = p[:, p.any(axis=0)]
-    for given in (p, sparse.csr_array(p), sparse.csc_matrix(p), p.astype(np.float32)):
-        decided = decision.from_marginals(given, average=average, **kwargs)
-        single = getattr(given, "dtype", None) == np.float32
-        joint = oracle.independent_joint(given.astype(np.float64) if single else p)
-        CHECKS[average](decided, joint, **kwargs)
-
-
-@every_average
-@every_option
-def test_samples(average, zero_division, nonempty):
-    """Draws of different rows are independent: their empirical distributions are enumerated."""
-    draws = np.random.default_rng(3).random((3, 5, 3)) < 0.4
-    draws[0, :, 0] = draws[:, 0, 2] = True
-    sets = oracle.all_labelsets(3)
-    weights = (draws[:, :, None, :] == sets[None, None].astype(bool)).all(axis=3).mean(axis=1)
-    kwargs = {"zero_division": zero_division, "nonempty": nonempty}
-    decided = decision.from_samples(draws, average=average, **kwargs)
-    CHECKS[average](decided, (sets, weights), **kwargs)
+# Against enumeration (see also tests/hostile) ----------------------------------------------------
 
 
 @pytest.mark.parametrize("beta", [0.5, 1.0])
@@ -124,7 +38,7 @@ def test_samples(average, zero_division, nonempty):
 def test_binary_classifier(beta, zero_division, nonempty):
     p = np.array([0.3, 0.9, 0.05, 0.55, 0.5])
     kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
-    for average in ("samples", *CHECKS):
+    for average in ("samples", *AVERAGES):
         labels, expected_f = decision.from_marginals(p, average=average, **kwargs)
         assert labels.shape == (5,)
         assert np.ndim(expected_f) == 0
@@ -222,7 +136,7 @@ def test_layouts_and_dtypes_of_columns():
 def test_rounding_errors_are_clipped():
     off = PROBA.copy()
     off[3, 4], off[5, 36] = 1.0 + 1e-12, -1e-12
-    for average in CHECKS:
+    for average in AVERAGES:
         assert_same_decision(
             decision.from_marginals(off, average=average),
             decision.from_marginals(np.clip(off, 0.0, 1.0), average=average),
@@ -237,7 +151,7 @@ def test_sparse_labels_keep_type_and_order():
             at = slice(*shuffled.indptr[row : row + 2])
             shuffled.indices[at] = shuffled.indices[at][::-1]
             shuffled.data[at] = shuffled.data[at][::-1]
-        for average in CHECKS:
+        for average in AVERAGES:
             labels, expected_f = decision.from_marginals(shuffled, average=average)
             assert type(labels) is kind
             assert labels.dtype == np.int8
@@ -250,7 +164,7 @@ def test_sparse_labels_keep_type_and_order():
 # Data frames, series, lists, logits --------------------------------------------------------------
 
 
-@pytest.mark.parametrize("average", ["samples", *CHECKS])
+@pytest.mark.parametrize("average", ["samples", *AVERAGES])
 def test_data_frames(average):
     expected = decision.from_marginals(PROBA[:, :3], average=average)
     columns, index = ["a", "b", "c"], [f"row {r}" for r in range(300)]
@@ -291,7 +205,7 @@ def test_series_and_lists_of_numbers():
     )
 
 
-@pytest.mark.parametrize("average", ["samples", *CHECKS])
+@pytest.mark.parametrize("average", ["samples", *AVERAGES])
 def test_class_probabilities_of_each_label(average):
     listed = [np.column_stack([1.0 - p, p]) for p in PROBA.T]
     assert_same_decision(
@@ -300,7 +214,7 @@ def test_class_probabilities_of_each_label(average):
     )
 
 
-@pytest.mark.parametrize("average", ["samples", *CHECKS])
+@pytest.mark.parametrize("average", ["samples", *AVERAGES])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_logits(average, dtype):
     logits = LOGITS.astype(dtype)
@@ -330,97 +244,57 @@ def test_dask_arrays_must_be_in_memory(average):
 # Errors and warnings -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: decision.from_marginals(PROBA, average="binary"),
-            "average is 'binary': it must be one of 'samples', 'macro', 'weighted', 'micro'",
-        ),
-        (
-            lambda: decision.from_marginals([[0.5, 0.5], [0.5, 1.5]], average="macro"),
-            "proba[1, 1] is 1.5: probabilities must lie in [0, 1]",
-        ),
-        (
-            lambda: decision.from_marginals(np.r_[PROBA[:20, 0], 1.5]),
-            "proba[20] is 1.5: probabilities must lie in [0, 1]",
-        ),
-        (
-            lambda: decision.from_marginals(np.c_[PROBA, np.full(300, -3.0)], average="macro"),
-            "proba[0, 37] is -3.0: probabilities must lie in [0, 1]; these look like logits: "
-            "apply a sigmoid, or pass logits=True",
-        ),
-        (
-            lambda: decision.from_marginals(sparse.csr_array([[0.5, 0], [0, 2]]), average="micro"),
-            "proba[1, 1] is 2.0: probabilities must lie in [0, 1]",
-        ),
-        (
-            lambda: decision.from_marginals([[0.0, 1.0], [np.nan, 2.0]], logits=True),
-            "proba[1, 0] is nan: logits must be numbers",
-        ),
-        (
-            lambda: decision.from_marginals(SINGLES, logits=True),
-            "proba is a sparse matrix and logits is True: entries that are not stored",
-        ),
-        (
-            lambda: decision.from_marginals(np.zeros((3, 100, 2))),
-            "proba has shape (3, 100, 2): it must have 2 dimensions (row, label); if its axes are "
-            "(label, row, class), as in np.array(predict_proba(X)), pass proba[:, :, 1].T or the "
-            "list itself",
-        ),
-        (
-            lambda: decision.from_marginals([np.full((4, 2), 0.5), np.ones((4, 1))]),
-            "proba[1] has shape (4, 1): label 1 had one class in training",
-        ),
-        (
-            lambda: decision.from_marginals([np.full((4, 2), 0.5), np.full((3, 2), 0.5)]),
-            "proba[1] has shape (3, 2): in a list with the class probabilities of each label",
-        ),
-        (
-            lambda: decision.from_marginals([np.full((4, 2), 0.4)]),
-            "proba[0][0] sums to 0.8: the probabilities of a row must sum to 1",
-        ),
-        (
-            lambda: decision.from_cardinalities(
-                [[[0.5, 0.0], [0.2, 0.0]], [[0.9, 0.0], [0.9, 0.0]]], average="micro"
-            ),
-            "P[1] implies d_0 = -0.8",
-        ),
-        (
-            lambda: decision.from_cardinalities(
-                [[[0.5, 0.0], [0.2, 0.0]], [[0.9, 0.0], [0.9, 0.0]]], average="macro"
-            ),
-            "P[1] implies d_0 = -0.8",
-        ),
-        (
-            lambda: decision.from_factors(
-                [[[[0.5]], [[0.5]]], [[[0.5], [0.2]], [[0.9], [0.9]]]],
-                [[2], [0, 1]],
-                average="micro",
-            ),
-            "Ps[1][1] implies d_0 = -0.8",
-        ),
-        (
-            lambda: decision.from_factors(
-                [SINGLES[:2], [[[0.5], [0.2]], [[0.9], [0.9]]]],
-                [range(31), [31, 32]],
-                average="micro",
-            ),
-            "Ps[1][1] implies d_0 = -0.8",
-        ),
-        (
-            lambda: decision.from_samples([[[0, 1]], [[2, 0]]], average="micro"),
-            "samples[1, 0, 0] is 2: labels must be 0 or 1",
-        ),
-        (
-            lambda: decision.from_joint([[0, 1]], [[1.0], [0.5]], average="micro"),
-            "proba[1] sums to 0.5",
-        ),
-    ],
+MACRO, MICRO, LOGIT = {"average": "macro"}, {"average": "micro"}, {"logits": True}
+PAIR, TOO_MUCH = np.full((4, 2), 0.5), [[[0.5], [0.2]], [[0.9], [0.9]]]
+WIDE = np.pad(TOO_MUCH, ((0, 0), (0, 0), (0, 1)))
+UNIT, HINT = (
+    "probabilities must lie in [0, 1]",
+    "; these look like logits: apply a sigmoid, or pass",
 )
-def test_messages(call, message):
+MARGINALS = [
+    (PROBA, {"average": "binary"}, "average is 'binary': it must be one of 'samples', 'macro',"),
+    ([[0.5, 0.5], [0.5, 1.5]], MACRO, f"proba[1, 1] is 1.5: {UNIT}"),
+    (np.r_[PROBA[:20, 0], 1.5], {}, f"proba[20] is 1.5: {UNIT}"),
+    (np.c_[PROBA, np.full(300, -3.0)], MACRO, f"proba[0, 37] is -3.0: {UNIT}{HINT}"),
+    (sparse.csr_array([[0.5, 0], [0, 2]]), MICRO, f"proba[1, 1] is 2.0: {UNIT}"),
+    ([[0.0, 1.0], [np.nan, 2.0]], LOGIT, "proba[1, 0] is nan: logits must be numbers"),
+    (SINGLES, LOGIT, "proba is a sparse matrix and logits is True: entries that are not stored"),
+    (
+        np.zeros((3, 100, 2)),
+        {},
+        "(label, row, class), as in np.array(predict_proba(X)), pass prob",
+    ),
+    ([PAIR, np.ones((4, 1))], {}, "proba[1] has shape (4, 1): label 1 had one class in training"),
+    ([PAIR, PAIR[:3]], {}, "proba[1] has shape (3, 2): in a list with the class probabilities of"),
+    ([0.8 * PAIR], {}, "proba[0][0] sums to 0.8: the probabilities of a row must sum to 1"),
+]
+OTHERS = [
+    (decision.from_cardinalities, (WIDE,), MICRO, "P[1] implies d_0 = -0.8"),
+    (decision.from_cardinalities, (WIDE,), MACRO, "P[1] implies d_0 = -0.8"),
+    (
+        decision.from_factors,
+        ([[[[0.5]], [[0.5]]], TOO_MUCH], [[2], [0, 1]]),
+        MICRO,
+        "Ps[1][1] implies d_0 = -0.8",
+    ),
+    (
+        decision.from_factors,
+        ([SINGLES[:2], TOO_MUCH], [range(31), [31, 32]]),
+        MICRO,
+        "Ps[1][1] implies d_0 = -0.8",
+    ),
+    (decision.from_samples, ([[[0, 1]], [[2, 0]]],), MICRO, "samples[1, 0, 0] is 2: labels must"),
+    (decision.from_joint, ([[0, 1]], [[1.0], [0.5]]), MICRO, "proba[1] sums to 0.5"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "kwargs", "message"),
+    [*((decision.from_marginals, (proba,), *rest) for proba, *rest in MARGINALS), *OTHERS],
+)
+def test_messages(function, arguments, kwargs, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        call()
+        function(*arguments, **kwargs)
 
 
 @pytest.mark.parametrize("average", ["samples", "macro", "micro"])

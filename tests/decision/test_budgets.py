@@ -222,9 +222,8 @@ def test_bounds_of_columns_are_those_of_all_sizes(n, low, high, seed):
     rows = _budgets._Rows(
         np.stack([p, 1.0 - p], 1), Objective.checked(1.0, 1.0, False, None), (1, 1)
     )
-    marks, mu = np.zeros(2 * n, np.int8), np.empty(n)
     gains = native.GainTable(np.ones(2), np.array([0.0, 0.2 * rng.random()]))
-    columns = native.decide_budget(rows.task, *rows.entries, gains, marks, mu)
+    columns, marks, mu = rows.decide(gains)
     mu = mu * (1.0 + 0.1 * rng.normal(size=n))
     _, bounds = rows.evaluate(columns, marks, mu)
     s = np.arange(n)

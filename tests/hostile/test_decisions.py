@@ -136,14 +136,21 @@ def joints(masses, m):
     return joint, decision.from_joint, arguments
 
 
-def factors(masses, m):
+def factor_distributions(masses, m):
+    return factors(masses, m, with_distributions=True)
+
+
+def factors(masses, m, *, with_distributions=False):
     sizes = factor_sizes(m)
     members = [part.tolist() for part in np.split(np.arange(m)[::-1], np.cumsum(sizes)[:-1])]
     parts = np.split(masses, np.cumsum([2**size for size in sizes])[:-1], axis=1)
     own = [set_joint(part, size) for part, size in zip(parts, sizes, strict=True)]
     Ps = [oracle.cardinality_matrix(*joint) for joint in own]
     joint = oracle.product_joint(own, members)
-    return joint, decision.from_factors, {"Ps": Ps, "factors": members}
+    arguments = {"Ps": Ps, "factors": members}
+    if with_distributions:
+        arguments["distributions"] = [oracle.cardinality_distribution(*joint) for joint in own]
+    return joint, decision.from_factors, arguments
 
 
 def sparse_factors(masses, m):
@@ -177,6 +184,7 @@ ROUTES = {
     "cardinalities": Route(set_values, cardinalities),
     "distribution": Route(set_values, distribution),
     "factors": Route(factor_values, factors),
+    "factor_distributions": Route(factor_values, factor_distributions),
     "sparse_factors": Route(factor_values, sparse_factors, False, True),
     "samples": Route(draw_values, samples),
     "joints": Route(set_values, joints),
@@ -212,11 +220,17 @@ def random_limits(rng: np.random.Generator, m: int) -> dict[str, Any]:
     return {"min_labels": least, "max_labels": most, "constraints": constraints}
 
 
-def random_case(seed: int, name: str) -> Case:
-    rng = np.random.default_rng(seed)
+KINDS = ["any", "averages", "limits"]
+
+
+def random_case(seed: int, name: str, kind: str = "any") -> Case:
+    """Draw a case of a route: any, one of columns or all entries, or one with limits."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)] if kind != "any" else seed)
+    limited = kind == "limits"
     route = ROUTES[name]
     dtype = str(rng.choice(["float64", "float32"]))
-    average = str(rng.choice(["samples", "samples", "micro", "macro"]))
+    averages = {"averages": ["micro", "macro"], "limits": ["samples"]}
+    average = str(rng.choice(averages.get(kind, ["samples", "samples", "micro", "macro"])))
     if name == "padded_marginals" and average == "macro":  # its columns are short
         average = "samples"
     shapes = {"samples": (20, 6), "macro": (6, 3), "micro": (4, 2)}
@@ -227,9 +241,9 @@ def random_case(seed: int, name: str) -> Case:
         "nonempty": bool(rng.random() < 0.4),
         "average": average,
     }
-    if "marginals" in name and rng.random() < 0.3:
+    if "marginals" in name and not limited and rng.random() < 0.3:
         options |= {"measure": "jaccard", "beta": 1.0}
-    elif average == "samples" and rng.random() < 0.6:
+    elif limited or (average == "samples" and rng.random() < 0.6):
         options |= random_limits(rng, m)
         if name == "padded_marginals":  # which could be met by further labels
             options["constraints"], options["min_labels"] = None, 0
@@ -351,9 +365,10 @@ def shrink(case: Case) -> Case:
 
 @pytest.mark.filterwarnings("ignore:all rows of proba sum to 1")
 @pytest.mark.parametrize("name", ROUTES)
-def test_decisions_are_those_of_enumeration(name, seeds):
-    for seed in seeds:
-        case = random_case(seed, name)
+@pytest.mark.parametrize("kind", KINDS)
+def test_decisions_are_those_of_enumeration(name, kind, seeds):
+    for seed in itertools.chain(range(15, 75), seeds):  # a case is decided in milliseconds
+        case = random_case(seed, name, kind)
         if failure(case):
             case = shrink(case)
             pytest.fail(

@@ -82,7 +82,8 @@ CALLS = {
     "tilt": lambda: [floats(N, M, S), floats(N, S + 1), floats(N, M, S)],
     "condition": lambda: [floats(N, M), floats(N, S + 1), floats(N, M, S)],
     "decide_reweighted_rows": lambda: [
-        *(floats(N, M), floats(N, S + 1), 1.0, 1.0, *OBJECTIVE, 0, M, labels(), floats(N))
+        *(floats(N, M), floats(N, S + 1), 1.0, 1.0, floats(2), floats(S + 1, 2)),
+        *(*OBJECTIVE, 0, M, labels(), floats(N)),
     ],
     "reweight_marginals": lambda: [floats(N, M), floats(N, S + 1), 1.0, 1.0, floats(N, M)],
     "apply_trees": lambda: [

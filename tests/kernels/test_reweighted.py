@@ -12,14 +12,25 @@ from fgfm import cardinality, decision
 from fgfm._kernels import decide_reweighted_rows, reweight_marginals, softmax
 from oracle import all_labelsets, check_decision
 
+NONE_MISSED = np.empty(0), np.empty((0, 0))
+
 
 def decide(
-    p, d, t=1.0, u=1.0, beta=1.0, zero_division=1.0, nonempty=False, min_labels=0, max_labels=None
+    p,
+    d,
+    t=1.0,
+    u=1.0,
+    beta=1.0,
+    zero_division=1.0,
+    nonempty=False,
+    min_labels=0,
+    max_labels=None,
+    missed=NONE_MISSED,
 ):
     labels, expected = np.zeros(p.shape, dtype=np.int8), np.empty(len(p))
     most = p.shape[1] if max_labels is None else max_labels
     objective = (beta**2, zero_division, nonempty, min_labels, most)
-    decide_reweighted_rows(p, d, t, u, *objective, labels, expected)
+    decide_reweighted_rows(p, d, t, u, *missed, *objective, labels, expected)
     return labels, expected
 
 
@@ -62,6 +73,32 @@ def test_against_enumeration(m, S, power, t, u):
     ):
         check_decision(decide(p, d, t, u, **objective), joint, **objective)
     np.testing.assert_allclose(marginals(p, d, t, u), joint[1] @ joint[0], rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [{}, {"beta": 2.0, "zero_division": 0.3}, {"beta": 0.5, "nonempty": True}, {"max_labels": 2}],
+)
+@pytest.mark.parametrize("numbers", [[0.0, 1.0, 4.0], [2.0, 30.0]])
+def test_missed_items_against_enumeration(numbers, objective):
+    rng = np.random.default_rng(5)
+    for m, S in ((1, 1), (4, 4), (7, 5)):
+        p, d = random_rows(rng, 10, m, S)
+        given = rng.dirichlet(np.ones(len(numbers)), size=S + 1)  # (S + 1, J)
+        sets, weight = joint_distribution(p, d)
+        labels, expected = decide(p, d, missed=(np.array(numbers), given), **objective)
+        size, beta2 = sets.sum(axis=1), objective.get("beta", 1.0) ** 2
+        hits = (1.0 + beta2) * (sets @ sets.T)[..., None]  # (true, decided, 1)
+        total = beta2 * (size[:, None, None] + numbers) + size[:, None]  # (true, decided, J)
+        empty = objective.get("zero_division", 1.0) * (not objective.get("nonempty", False))
+        f = np.where(total == 0.0, empty, hits / np.maximum(total, 1e-300))
+        value = weight @ np.einsum("ydj,yj->yd", f, given[np.minimum(size, S)])  # (n, decided)
+        if objective.get("nonempty"):
+            value /= 1.0 - d[:, :1] * given[0, 0] * (numbers[0] == 0.0)
+        allowed = (size <= objective.get("max_labels", m)) & (size >= ("nonempty" in objective))
+        np.testing.assert_allclose(expected, value[:, allowed].max(axis=1), rtol=1e-11)
+        chosen = (labels[:, None] == sets).all(axis=2)
+        np.testing.assert_allclose(value[chosen], expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize(("m", "S"), [(20, 13), (60, 60), (200, 40)])

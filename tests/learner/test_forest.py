@@ -45,7 +45,7 @@ def fewer_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_predictions_are_means_over_the_rows_of_the_leaves() -> None:
     X, Y = data()
-    forest, _ = fit(X, Y)
+    forest, out_of_bag = fit(X, Y)
     leaves = forest._leaves(X)  # (n, trees)
     seeds = np.random.default_rng(0).integers(np.iinfo(np.int32).max, size=30)
     drawn = np.stack([module._bootstrap(len(X), int(seed)) for seed in seeds], axis=1)

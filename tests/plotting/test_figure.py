@@ -49,7 +49,8 @@ def report_of(names):
     """Return a report with random values."""
     rules = ["decider", "p > 0.5", "tuned"]
     index = pd.MultiIndex.from_product([[*names, "overall"], rules], names=["label", "decision"])
-    return pd.DataFrame({"f": np.random.default_rng(0).random(len(index))}, index=index)
+    f = np.random.default_rng(0).random(len(index))
+    return pd.DataFrame({"f": f, "low": f - 0.1, "high": f + 0.1, "verdict": "level"}, index=index)
 
 
 @pytest.mark.parametrize("figure", FIGURES)

@@ -34,7 +34,18 @@ def test_dots_are_those_of_the_report(report, measure):
     ticks = [text.get_text() for text in display.ax_.get_yticklabels()]
     assert ticks == [str(label) for label in display.labels_]
     legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == ["decider", "p > 0.5", "tuned on these rows"]
+    ours = "decider, 95 % interval" if measure == "f" else "decider"
+    assert legend == [ours, "p > 0.5", "tuned on other rows"]
+    ends = np.sort([line[:, 0] for line in display.bars_.get_segments()], axis=1)
+    if measure == "f":
+        rows = report.xs("decider", level="decision").loc[display.labels_]
+        np.testing.assert_array_equal(ends, rows[["low", "high"]])
+        assert [word.get_text() for word in display.words_] == rows["verdict"].tolist()
+        assert display.ax_.get_title().endswith(rows["verdict"].iloc[-1])
+    else:
+        dots = np.array([dots.get_xdata() for dots in display.dots_.values()])
+        np.testing.assert_array_equal(ends.T, [dots.min(axis=0), dots.max(axis=0)])
+        assert display.words_ == []
 
 
 def test_labels_that_change_most_are_shown(report):

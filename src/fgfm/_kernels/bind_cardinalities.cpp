@@ -102,17 +102,23 @@ void bind_cardinalities(nb::module_& module) {
         without_gil, "logits"_a, "d"_a, "P"_a.noconvert());
     module.def(
         "decide_reweighted_rows",
-        [](Array<const double, 2> p, Array<const double, 2> d, double t, double u, double beta2,
+        [](Array<const double, 2> p, Array<const double, 2> d, double t, double u,
+           Array<const double, 1> missed, Array<const double, 2> given, double beta2,
            double zero_division, bool nonempty, Index min_labels, Index max_labels,
            Array<std::int8_t, 2> labels, Array<double, 1> expected) {
             check_numbers(p, d);
             check_decisions(p.shape(0), p.shape(1), labels, expected);
+            require(given.shape(1) == missed.shape(0) &&
+                        (missed.shape(0) == 0 || given.shape(0) == d.shape(1)),
+                    "given must have a row for each number of labels and a column for each of "
+                    "missed items");
             decide_reweighted_rows(matrix(p), matrix(d), checked_exponents(t, u),
+                                   {span(missed), matrix(given)},
                                    {beta2, zero_division, nonempty},
                                    min_labels, max_labels, matrix(labels), expected.data());
         },
-        without_gil, "p"_a, "d"_a, "t"_a, "u"_a, "beta2"_a, "zero_division"_a, "nonempty"_a,
-        "min_labels"_a, "max_labels"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+        without_gil, "p"_a, "d"_a, "t"_a, "u"_a, "missed"_a, "given"_a, "beta2"_a,
+        "zero_division"_a, "nonempty"_a, "min_labels"_a, "max_labels"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def(
         "reweight_marginals",
         [](Array<const double, 2> p, Array<const double, 2> d, double t, double u,

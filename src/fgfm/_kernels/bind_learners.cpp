@@ -17,9 +17,6 @@ static Lapack lapack(const std::vector<nb::capsule>& capsules) {
     set(result.dgemm);
     set(result.dsyrk);
     set(result.dpotrf);
-    set(result.dpotri);
-    set(result.spotrf);
-    set(result.spotri);
     return result;
 }
 

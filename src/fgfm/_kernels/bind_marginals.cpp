@@ -5,12 +5,12 @@
 #include "marginals.hpp"
 #include "marginals_columns.hpp"
 
-template <class T>
+template <class Bounds, class T>
 Result bind_dense_rows(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
                        const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected) {
     check_decisions(proba.shape(0), proba.shape(1), labels, expected);
-    return result(decide_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
-                                    matrix(labels), expected.data()));
+    return result(decide_dense_rows<Bounds>(matrix(proba), {beta2, zero_division, nonempty}, rules,
+                                            matrix(labels), expected.data()));
 }
 
 template <class T>
@@ -31,54 +31,32 @@ Result bind_dense_columns(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> pro
                                        expected.data(), done.data()));
 }
 
-template <class T>
+template <class Bounds, class T>
 Result bind_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, double beta2,
                      double zero_division, bool nonempty, const Rules& rules,
                      Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
     require_rows(span(indptr), expected.size(), data.size());
     require(chosen.size() == data.size(), "chosen must have one mark for each entry");
-    return result(decide_csr_rows(data.data(), span(indptr), {beta2, zero_division, nonempty},
-                                  rules, chosen.data(), expected.data()));
-}
-
-template <class T>
-Result bind_jaccard_dense_rows(Array<const T, 2> proba, double beta2, double zero_division,
-                               bool nonempty, const Rules& rules, Array<std::int8_t, 2> labels,
-                               Array<double, 1> expected) {
-    check_decisions(proba.shape(0), proba.shape(1), labels, expected);
-    return result(decide_jaccard_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules,
-                                            matrix(labels), expected.data()));
-}
-
-template <class T>
-Result bind_jaccard_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr, double beta2,
-                             double zero_division, bool nonempty, const Rules& rules,
-                             Array<std::int8_t, 1> chosen, Array<double, 1> expected) {
-    require_rows(span(indptr), expected.size(), data.size());
-    require(chosen.size() == data.size(), "chosen must have one mark for each entry");
-    return result(decide_jaccard_csr_rows(data.data(), span(indptr),
-                                          {beta2, zero_division, nonempty}, rules, chosen.data(),
-                                          expected.data()));
+    return result(decide_csr_rows<Bounds>(data.data(), span(indptr), {beta2, zero_division, nonempty},
+                                          rules, chosen.data(), expected.data()));
 }
 
 template <class T>
 void bind_marginals_type(nb::module_& module) {
     const nb::call_guard<nb::gil_scoped_release> without_gil;
-    module.def("decide_dense_rows", &bind_dense_rows<T>, without_gil, "proba"_a, "beta2"_a,
-               "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(),
-               "expected"_a.noconvert());
+    const auto bind_rows = [&]<class Bounds>(Bounds, const char* dense, const char* csr) {
+        module.def(dense, &bind_dense_rows<Bounds, T>, without_gil, "proba"_a, "beta2"_a,
+                   "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(),
+                   "expected"_a.noconvert());
+        module.def(csr, &bind_csr_rows<Bounds, T>, without_gil, "data"_a, "indptr"_a, "beta2"_a,
+                   "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(),
+                   "expected"_a.noconvert());
+    };
+    bind_rows(Moments{}, "decide_dense_rows", "decide_csr_rows");
+    bind_rows(JaccardMoments{}, "decide_jaccard_dense_rows", "decide_jaccard_csr_rows");
     module.def("decide_dense_columns", &bind_dense_columns<T>, without_gil, "proba"_a.noconvert(),
                "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(),
                "expected"_a.noconvert(), "done"_a.noconvert());
-    module.def("decide_csr_rows", &bind_csr_rows<T>, without_gil, "data"_a, "indptr"_a, "beta2"_a,
-               "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a.noconvert(),
-               "expected"_a.noconvert());
-    module.def("decide_jaccard_dense_rows", &bind_jaccard_dense_rows<T>, without_gil, "proba"_a,
-               "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(),
-               "expected"_a.noconvert());
-    module.def("decide_jaccard_csr_rows", &bind_jaccard_csr_rows<T>, without_gil, "data"_a,
-               "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a,
-               "chosen"_a.noconvert(), "expected"_a.noconvert());
 }
 
 void bind_marginals(nb::module_& module) {

@@ -74,7 +74,7 @@ public:
             for (const BoundPoint& point : points) bound = std::max(bound, point.at(point.k));
             std::size_t best = 0;
             for (std::size_t j = 0; j + 1 < points.size(); ++j) {
-                if (const double x = between(points[j], points[j + 1]).first; x > highest) {
+                if (const double x = between(points[j], points[j + 1]); x > highest) {
                     highest = x;
                     best = j;
                 }
@@ -82,15 +82,11 @@ public:
             if (highest <= bound + tolerance_ || points.size() >= BOUND_POINTS) {
                 return std::max(bound, highest);
             }
-            const BoundPoint first = points[best], last = points[best + 1];
-            const double low = std::log(shift_ + first.k), high = std::log(shift_ + last.k);
-            const double place = std::clamp(std::log(shift_ + between(first, last).second),
-                                            0.75 * low + 0.25 * high, 0.25 * low + 0.75 * high);
-            const double k = std::clamp(std::round(std::exp(place) - shift_), first.k + 1.0,
-                                        last.k - 1.0);
-            const double share = (k - first.k) / (last.k - first.k);
-            points.insert(points.begin() + best + 1,
-                          point(k, (1.0 - share) * follow(first, k) + share * follow(last, k), bound));
+            const BoundPoint &first = points[best], &last = points[best + 1];
+            const double middle = std::sqrt((shift_ + first.k) * (shift_ + last.k)) - shift_;
+            const double k = std::clamp(std::round(middle), first.k + 1.0, last.k - 1.0);
+            const BoundPoint inside = point(k, 0.5 * (follow(first, k) + follow(last, k)), bound);
+            points.insert(points.begin() + best + 1, inside);
         }
     }
 
@@ -164,24 +160,23 @@ private:
         return {add_lanes(excess), add_lanes(number)};
     }
 
-    // The largest bound between two sizes, and the size: the line between k t_1 + e_1 and
-    // k t_2 + e_2, in y; or, since Delta falls with k, the first of them alone.
-    std::pair<double, double> between(const BoundPoint& first, const BoundPoint& last) const {
+    // The largest bound between two sizes: the line between k t_1 + e_1 and k t_2 + e_2, in y; or,
+    // since Delta falls with k, the first of them alone.
+    double between(const BoundPoint& first, const BoundPoint& last) const {
         const double start = 1.0 / (reach_ + first.k), end = 1.0 / (reach_ + last.k);
         const double alone = std::max(first.at(first.k), first.at(last.k));
-        double result = std::max(first.at(first.k), last.at(last.k)), place = 0.5 * (first.k + last.k);
-        if (last.k - first.k < 2.0) return {std::min(alone, result), place};
+        double result = std::max(first.at(first.k), last.at(last.k));
+        if (last.k - first.k < 2.0) return std::min(alone, result);
         // t = A + B y and e = C + D y: the bound is (1 / y - reach) t + e, with derivative
         // D - reach B - A / y^2.
         const double width = start - end, B = (first.t - last.t) / width, A = last.t - B * end;
         const double rest = (first.excess - last.excess) / width - reach_ * B;
         const double y = std::sqrt(A / rest);
         if (A < 0.0 && rest < 0.0 && y > end && y < start) {
-            const double share = (y - end) / width;
-            place = 1.0 / y - reach_;
-            result = std::max(result, share * first.at(place) + (1.0 - share) * last.at(place));
+            const double share = (y - end) / width, k = 1.0 / y - reach_;
+            result = std::max(result, share * first.at(k) + (1.0 - share) * last.at(k));
         }
-        return {std::min(alone, result), place};
+        return std::min(alone, result);
     }
 };
 

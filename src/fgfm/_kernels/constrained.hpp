@@ -304,32 +304,19 @@ public:
             fill_sums(most, sums(row));
             consider(k, sums(row)[k]);
         }
-        // A stack of intervals of set sizes, as in search().
-        struct Interval {
-            Index k1, row1, k2, row2, depth;
-        };
-        Interval stack[2 * MAX_DEPTH];
-        Index waiting = 0;
-        stack[waiting++] = {guess, 0, most, 2, 0};
-        stack[waiting++] = {least, 1, guess, 0, 0};
-        while (waiting) {
-            const auto [k1, row1, k2, row2, depth] = stack[--waiting];
-            if (k2 - k1 < 2) continue;
-            auto [bound, k] = bound_inside(sums(row1), sums(row2), k1, k2);
-            if (bound < peak_ - slack(peak_) || (k1 >= best_ && bound <= peak_ + slack(peak_))) {
-                continue;
-            }
-            const Index third = (k2 - k1 + 2) / 3;
-            k = std::min(std::max(k, k1 + third), k2 - third);
-            const Index row = depth + 3;
-            fill_column(k);
-            fill_sums(k2, sums(row));
-            consider(k, sums(row)[k]);
-            const Interval left{k1, row1, k, row, depth + 1}, right{k, row, k2, row2, depth + 1};
-            const bool left_first = sums(row1)[k1] > sums(row2)[k2];  // the better side on top
-            stack[waiting++] = left_first ? right : left;
-            stack[waiting++] = left_first ? left : right;
-        }
+        split_intervals(
+            least, guess, most, sums,
+            [&](const double* left, const double* right, Index k1, Index k2) {
+                return bound_inside(left, right, k1, k2);
+            },
+            [&](Index k1, double bound) {
+                return bound < peak_ - slack(peak_) || (k1 >= best_ && bound <= peak_ + slack(peak_));
+            },
+            [&](Index k, Index row, Index last) {
+                fill_column(k);
+                fill_sums(last, sums(row));
+                consider(k, sums(row)[k]);
+            });
         if (best_ == 0) return empty;
         fill_column(best_);
         if (constraints_.has_parents()) {

@@ -159,36 +159,4 @@ double evaluate(std::span<const L> large, double from, std::span<const T> p, Pow
     return peak;
 }
 
-template <class T>
-Status decide_jaccard_dense_rows(Matrix<const T> proba, const Objective& objective,
-                                 const Rules& rules, Matrix<std::int8_t> labels,
-                                 double* expected) {
-    MarginalsWorkspace work(proba.cols, rules);
-    for (Index row = 0; row < proba.rows; ++row) {
-        expected[row] = decide_marginals_row<JaccardMoments>(proba.row(row), labels[row], objective,
-                                                             rules, work);
-        if (expected[row] < 0.0) return {row, expected[row], 0};
-    }
-    return {};
-}
-
-// Decide rows stored as in CSR: `chosen` marks stored elements.
-template <class T>
-Status decide_jaccard_csr_rows(const T* data, std::span<const Index> indptr,
-                               const Objective& objective, const Rules& rules,
-                               std::int8_t* chosen, double* expected) {
-    const Index n = length(indptr) - 1;
-    Index most = 0;
-    for (Index row = 0; row < n; ++row) most = std::max(most, indptr[row + 1] - indptr[row]);
-    MarginalsWorkspace work(most, rules);
-    for (Index row = 0; row < n; ++row) {
-        const Index start = indptr[row];
-        const std::span<const T> p(data + start, indptr[row + 1] - start);
-        expected[row] =
-            decide_marginals_row<JaccardMoments>(p, chosen + start, objective, rules, work);
-        if (expected[row] < 0.0) return {row, expected[row], 0};
-    }
-    return {};
-}
-
 }  // namespace fgfm

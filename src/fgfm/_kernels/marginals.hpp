@@ -18,6 +18,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "marginals_short.hpp"
@@ -281,28 +282,31 @@ double decide_marginals_row(std::span<const T> p, std::int8_t* chosen, const Obj
     return objective.nonempty ? work.set_value[end] / present : work.set_value[end];
 }
 
-template <class T>
+template <class Bounds = Moments, class T>
 Status decide_dense_rows(Matrix<const T> proba, const Objective& objective, const Rules& rules,
                          Matrix<std::int8_t> labels, double* expected) {
-    if (proba.cols <= SHORT) {
-        ShortRule rule(rules);
-        rule.load(rules, objective.beta2, proba.cols);
-        for (Index row = 0; row < proba.rows; ++row) {
-            expected[row] = decide_short_row(proba.row(row), labels[row], objective, rule);
-            if (expected[row] < 0.0) return {row, expected[row], 0};
+    if constexpr (std::is_same_v<Bounds, Moments>) {
+        if (proba.cols <= SHORT) {
+            ShortRule rule(rules);
+            rule.load(rules, objective.beta2, proba.cols);
+            for (Index row = 0; row < proba.rows; ++row) {
+                expected[row] = decide_short_row(proba.row(row), labels[row], objective, rule);
+                if (expected[row] < 0.0) return {row, expected[row], 0};
+            }
+            return {};
         }
-        return {};
     }
     MarginalsWorkspace work(proba.cols, rules);
     for (Index row = 0; row < proba.rows; ++row) {
-        expected[row] = decide_marginals_row(proba.row(row), labels[row], objective, rules, work);
+        expected[row] =
+            decide_marginals_row<Bounds>(proba.row(row), labels[row], objective, rules, work);
         if (expected[row] < 0.0) return {row, expected[row], 0};
     }
     return {};
 }
 
 // Decide rows stored as in CSR: `chosen` marks stored elements.
-template <class T>
+template <class Bounds = Moments, class T>
 Status decide_csr_rows(const T* data, std::span<const Index> indptr, const Objective& objective,
                        const Rules& rules, std::int8_t* chosen, double* expected) {
     const Index n = length(indptr) - 1;
@@ -313,8 +317,9 @@ Status decide_csr_rows(const T* data, std::span<const Index> indptr, const Objec
     for (Index row = 0; row < n; ++row) {
         const Index start = indptr[row], size = indptr[row + 1] - start;
         const std::span<const T> p(data + start, size);
-        if (size > SHORT) {
-            expected[row] = decide_marginals_row(p, chosen + start, objective, rules, work);
+        if (!std::is_same_v<Bounds, Moments> || size > SHORT) {
+            expected[row] =
+                decide_marginals_row<Bounds>(p, chosen + start, objective, rules, work);
         } else {
             rule.load(rules, objective.beta2, size);
             expected[row] = decide_short_row(p, chosen + start, objective, rule);

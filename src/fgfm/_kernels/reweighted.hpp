@@ -9,6 +9,9 @@
 //
 //     V_k = (1 + beta^2) sum_s d_s A_k(s) / (beta^2 s + k),      A_k(s) = sum_{i <= k} p(y_i = 1 | s).
 //
+// True items that no label stands for, M of them with p(M | s), make the quotient its expectation,
+// E[1 / (beta^2 (s + M) + k) | s].
+//
 // A common factor of the odds cancels. With q the probabilities of such odds, F_i and G_i the
 // distributions of the number of labels before and from label i on,
 //
@@ -118,14 +121,27 @@ struct TiltedRow {
     }
 };
 
+// Numbers of true items that no label stands for, and p(number | s) of each: `given` is (S + 1, J).
+struct MissedGiven {
+    std::span<const double> numbers;
+    Matrix<const double> given;
+};
+
 // A row of labels with a distribution of their number.
 class ReweightedRow {
 public:
-    ReweightedRow(Index m, Index S)
+    ReweightedRow(Index m, Index S, const MissedGiven& missed = {})
         : logit_(m), spare_(m), label_(m), spare_label_(m), count_(m + 2),
           mass_(numbers_width(S)), s_(numbers_width(S)), tilts_(1) {
         std::iota(s_.begin(), s_.end(), 0.0);
         s_[0] = 1.0;  // of mass 0, so that no quotient is 0 / 0
+        const Index width = numbers_width(S);
+        for (std::size_t j = 0; j < missed.numbers.size(); ++j) {
+            missed_.push_back({missed.numbers[j], std::vector<double>(width)});
+            for (Index s = 0; s <= S; ++s) missed_[j].given[s] = missed.given[s][j];
+        }
+        if (missed_.empty()) missed_.push_back({0.0, std::vector<double>(width, 1.0)});
+        none_missed_ = missed_[0].number == 0.0 ? missed_[0].given[0] : 0.0;
     }
 
     // Labels of probability 0 are absent. A row with fewer labels than d allows has all of them
@@ -154,7 +170,7 @@ public:
     double decide(const Objective& objective, Index min_labels, Index max_labels,
                   std::int8_t* chosen) {
         Index best = objective.nonempty || min_labels > 0 ? -1 : 0;
-        double peak = best < 0 ? 0.0 : objective.zero_division * empty_;
+        double peak = best < 0 ? 0.0 : objective.zero_division * none_missed_ * empty_;
         if (present_ == 0.0) {
             for (Index i = 0; i < std::min(min_labels, labels_); ++i) chosen[label_[i]] = 1;
             return peak;
@@ -169,7 +185,7 @@ public:
             if (search(objective.beta2, min_labels, limit, best, peak)) break;
         }
         for (Index i = 0; i < best; ++i) chosen[label_[i]] = 1;
-        return objective.nonempty ? peak / present_ : peak;
+        return objective.nonempty ? peak / (present_ + (1.0 - none_missed_) * empty_) : peak;
     }
 
     // Set p to the probability of each label.
@@ -207,6 +223,12 @@ private:
     Index sorted_ = 0; // of these, the first, which have the largest odds
     Index S_ = 0;      // the largest number that matters
     Index width_ = 0;  // of numbers up to S_
+    struct Missed {
+        double number;
+        std::vector<double> given;  // (S + 1,) its probability for each number of labels
+    };
+    std::vector<Missed> missed_;
+    double none_missed_;  // P(M = 0) if no label is true
     double empty_ = 0.0, present_ = 0.0, expected_ = 0.0;  // P(|y| = 0), P(|y| > 0), E[|y|]
 
     std::span<TiltedRow> tilts() { return {tilts_.data(), static_cast<std::size_t>(used_)}; }
@@ -272,7 +294,11 @@ private:
             for (Index s = 0; s < width_; s += LANES) {
                 const Lanes A = load(total_.data() + s) + load(inside_.data() + s);
                 store(total_.data() + s, A);
-                sum += load(mass_.data() + s) * A / (beta2 * load(s_.data() + s) + size);
+                for (const Missed& missed : missed_) {
+                    const Lanes number = load(s_.data() + s) + missed.number;
+                    sum += load(mass_.data() + s) * load(missed.given.data() + s) * A /
+                           (beta2 * number + size);
+                }
             }
             const double value = (1.0 + beta2) * add_lanes(sum);
             if (k < min_labels) continue;
@@ -326,10 +352,14 @@ private:
         Lanes sum = {};
         for (Index s = 0; s < width_; s += LANES) {
             const Lanes x = load(inside_.data() + s), A = load(total_.data() + s);
-            const Lanes number = load(s_.data() + s), size = beta2 * number + k;
-            const Lanes falling = (A + x) / (size + 1.0);
-            const Lanes rising = number * x / (size * x + (number - A));
-            sum += load(mass_.data() + s) * (A > size * x ? falling : rising);
+            const Lanes number = load(s_.data() + s);
+            for (const Missed& missed : missed_) {
+                const Lanes size = beta2 * (number + missed.number) + k;
+                const Lanes falling = (A + x) / (size + 1.0);
+                const Lanes rising = number * x / (size * x + (number - A));
+                sum += load(mass_.data() + s) * load(missed.given.data() + s) *
+                       (A > size * x ? falling : rising);
+            }
         }
         return (1.0 + beta2) * add_lanes(sum) * (1.0 + TIE);
     }
@@ -337,10 +367,10 @@ private:
 
 // Decide rows of p, (n, m), with distributions d, (n, S + 1), of the number of labels.
 inline void decide_reweighted_rows(Matrix<const double> p, Matrix<const double> d,
-                                   const Exponents& exponents, const Objective& objective,
-                                   Index min_labels, Index max_labels, Matrix<std::int8_t> labels,
-                                   double* expected) {
-    ReweightedRow row(p.cols, d.cols - 1);
+                                   const Exponents& exponents, const MissedGiven& missed,
+                                   const Objective& objective, Index min_labels, Index max_labels,
+                                   Matrix<std::int8_t> labels, double* expected) {
+    ReweightedRow row(p.cols, d.cols - 1, missed);
     for (Index r = 0; r < p.rows; ++r) {
         row.load_row(p.row(r), d.row(r), exponents);
         expected[r] = row.decide(objective, min_labels, max_labels, labels[r]);

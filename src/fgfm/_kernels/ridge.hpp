@@ -242,7 +242,7 @@ private:
                 paths.fold = f;
                 paths.model = model(K);
                 paths.newton = std::make_unique<Newton>(folds_[f].train.shared, paths.model,
-                                                        options_.cholesky, length(std::span(folds_)));
+                                                        options_.cholesky);
             }
             auto p = problem(first + b, paths.model, classes, folds_[f].train, train);
             p->test_counts = class_counts(folds_[f].test, test, first + b, classes);
@@ -398,7 +398,7 @@ private:
         std::iota(classes.begin(), classes.end(), 0);
         std::iota(every.begin(), every.end(), 0);
         const LogitModel own = model(in_.K);
-        Newton newton(all_.shared, own, options_.cholesky, length(std::span(folds_)));
+        Newton newton(all_.shared, own, options_.cholesky);
         std::vector<std::unique_ptr<RidgeProblem>> problems;
         for (Index b = 0; b < size; ++b) {
             problems.push_back(problem(first + b, own, classes, all_, every));

@@ -12,10 +12,9 @@
 //
 // Where few rows have weight (rare classes, small penalties) most of the curvature is the penalty's,
 // the same in all directions, and plain conjugate gradients need few products. Scaling every column
-// by its own curvature would spread these directions: it is used only where the plain method fails.
-// Where many products are needed, inverses of the diagonal blocks of H that belong to one logit
-// precondition them: A = Z' D Z + ridge, D the curvature of that logit in every row. They are kept
-// while the penalty decreases. On several classes of dense data they save a factor of 2 to 7.
+// by its own curvature would spread these directions: sparse columns are scaled only where the plain
+// method fails. Dense ones are principal axes if they are few (ridge/_design.py): Z' Z is diagonal, and
+// H too where the curvatures of the rows are equal. Each is scaled by what it would then be.
 #pragma once
 
 #include <algorithm>
@@ -28,9 +27,7 @@
 namespace fgfm {
 
 constexpr Index MAX_PRODUCTS = 500;  // of a step: then it is taken, and columns are scaled
-constexpr Index LARGEST_BLOCK = 1024;         // columns of a block that is inverted
-constexpr Index INVERSES_LIMIT = 1 << 25;     // entries of the inverses of a batch, in all folds
-constexpr double JITTER = 1e-13;  // of the largest curvature: keeps rounded blocks definite
+constexpr double LEAST_SHARE = 1e-13;  // of the curvature in its bound
 // Steps have single precision where the ridge is at least this part of the largest curvature: errors
 // of products, 1e-7 of that, are small beside the least curvature.
 constexpr double SINGLE_RIDGE = 1e-5;
@@ -42,10 +39,10 @@ public:
     ConjugateGradients(const TrainingRows& training, const LogitModel& model)
         : training_(training), rows_(*training.rows), model_(model), C_(model.C) {}
 
-    // Continue H step = gradient of each problem from `step` and `residual`, until ten times the
-    // last term of the squared length of the step in the norm of H, a sum of one term for each
-    // iteration (Hestenes and Stiefel, 1952), is no more than accuracy^2 times the sum; or for
-    // `limit` products.
+    // Solve H step = gradient of each problem, until ten times the last term of the squared length of
+    // the step in the norm of H, a sum of one term for each iteration (Hestenes and Stiefel, 1952), is
+    // no more than accuracy^2 times the sum, and for dense rows, whose scales may be far off, the residual
+    // has fallen as much; or for MAX_PRODUCTS.
     void solve(std::span<RidgeProblem* const> problems) {
         if (problems.empty()) return;
         problems_ = problems;
@@ -85,7 +82,7 @@ private:
         RidgeProblem* problem = nullptr;
         Index products = 0;
         double total = 0.0;
-        double size = 0.0;   // r' S r
+        double size = 0.0, first_size = 0.0;  // r' S r
         double ratio = 0.0;  // of it to its last value
         double gain = 0.0;   // last term of the total
     };
@@ -100,9 +97,8 @@ private:
     Index columns_ = 0;            // C_ for each slot, padded by columns of 0
     LineVector<T> prob_, extra_;  // (G, columns); for a single logit the curvature
     LineVector<T> diagonal_, inverse_, step_, residual_, scaled_, direction_, product_;  // (q, ..)
-    LineVector<T> logits_, factor_, column_;
-    std::vector<double> sums_;
-    LineVector<T> scratch_;
+    LineVector<T> logits_, factor_;
+    std::vector<double> sums_, share_;  // the latter of the curvature in its bound
 
     Index count() const { return static_cast<Index>(slots_.size()); }
     bool lone() const { return model_.reference && C_ == 1; }  // one logit: no other classes
@@ -125,16 +121,17 @@ private:
         product_.assign(q_ * columns_, T(0));
         factor_.assign(columns_, T(0));
         sums_.assign(columns_, 0.0);
-        column_.resize(q_);
+        share_.assign(columns_, 0.0);
     }
 
     bool open(const Slot& slot) const {
         const double accuracy = slot.problem->accuracy;
-        return 10.0 * slot.gain > accuracy * accuracy * slot.total;
+        return 10.0 * slot.gain > accuracy * accuracy * slot.total ||
+               (!rows_.sparse() && slot.size > accuracy * accuracy * slot.first_size);
     }
 
     bool ended(const Slot& slot) const {
-        return !slot.problem || !open(slot) || slot.products >= slot.problem->limit;
+        return !slot.problem || !open(slot) || slot.products >= MAX_PRODUCTS;
     }
 
     static constexpr double LEAST = 1e-30;  // curvature: smaller ones would only be slow in float
@@ -144,7 +141,8 @@ private:
         std::vector<Index> fresh;
         for (Index s = 0; s < count() && next_ < length(problems_); ++s) {
             if (slots_[s].problem) continue;
-            slots_[s] = {problems_[next_], 0, problems_[next_]->total};
+            slots_[s].problem = problems_[next_];
+            std::fill_n(share_.begin() + s * C_, C_, 0.0);
             fresh.push_back(s);
             ++next_;
         }
@@ -165,7 +163,8 @@ private:
             const double *p = &problem.prob[g * C_], w = training_.weight[g];
             T* const out = &prob_[g * columns_ + s * C_];
             for (Index k = 0; k < C_; ++k) {
-                const double value = lone() ? w * p[k] * (1.0 - p[k]) : p[k];
+                const double curvature = w * p[k] * (1.0 - p[k]), value = lone() ? curvature : p[k];
+                share_[s * C_ + k] += 4.0 * curvature / training_.mass;
                 out[k] = value > LEAST ? static_cast<T>(value) : T(0);
                 if (extra_rows_ > 0) {
                     extra_[g * columns_ + s * C_ + k] = static_cast<T>(problem.extra[g]);
@@ -174,7 +173,7 @@ private:
         }
     }
 
-    // Load the step, the residual and the diagonals of the columns of Z from `first` to `last`.
+    // Load the residual, and the diagonals, of the columns of Z from `first` to `last`.
     void load_columns(Index s, Index first, Index last) {
         const RidgeProblem& problem = *slots_[s].problem;
         const double ridge = 2.0 * problem.penalty;
@@ -185,13 +184,15 @@ private:
             // the same scale for all features
             const double flat =
                 feature ? training_.largest_bound : std::max(training_.largest_bound, bound);
-            const double scale = problem.scaled ? bound + ridge : flat;
             for (Index k = 0; k < C_; ++k) {
                 const Index at = j * columns_ + s * C_ + k;
+                const double own = bound * (share_[s * C_ + k] + problem.damping + LEAST_SHARE);
+                const double scale =
+                    !rows_.sparse() ? own + penalty : problem.scaled ? bound + ridge : flat;
                 diagonal_[at] = static_cast<T>(penalty + problem.damping * bound);
                 inverse_[at] = static_cast<T>(1.0 / scale);
-                step_[at] = static_cast<T>(problem.step[j * C_ + k]);
-                residual_[at] = static_cast<T>(problem.residual[j * C_ + k]);
+                step_[at] = T(0);
+                residual_[at] = static_cast<T>(problem.gradient[j * C_ + k]);
             }
         }
     }
@@ -202,10 +203,10 @@ private:
         T* const u = logits_.data();
         const bool extra = extra_rows_ > 0;
         if (rows_.sparse() && lone() && !extra) {
-            rows_.multiply_twice(direction_.data(), columns, product_.data(), prob_.data(), scratch_);
+            rows_.multiply_twice(direction_.data(), columns, product_.data(), prob_.data());
             return;
         }
-        rows_.multiply(direction_.data(), columns, u, scratch_);
+        rows_.multiply(direction_.data(), columns, u);
         if (extra) {
             const T* d = &direction_[(q_ - 1) * columns];
             for (Index g = 0; g < G; ++g) {
@@ -284,11 +285,6 @@ private:
 
     void precondition() {
         for (Index i = 0; i < q_ * columns_; ++i) scaled_[i] = residual_[i] * inverse_[i];
-        for (Index s = 0; s < count(); ++s) {
-            if (!slots_[s].problem || slots_[s].problem->template inverses<T>().empty()) continue;
-            const T* inverse = slots_[s].problem->template inverses<T>().data();
-            for (Index k = 0; k < C_; ++k) multiply_column(inverse + k * q_ * q_, s * C_ + k);
-        }
         if (!model_.reference) {
             // Weights that are the same for all classes change no probability: no step goes there.
             for (Index j = 0; j < q_; ++j) {
@@ -311,29 +307,8 @@ private:
         for_sums([](Slot& slot, double size) {
             slot.ratio = slot.size > 0.0 ? size / slot.size : 0.0;
             slot.size = size;
+            if (slot.products == 0) slot.first_size = size;
         });
-    }
-
-    // scaled = inverse residual, for one column
-    void multiply_column(const T* inverse, Index c) {
-        using W = Wide<T>;
-        T* const r = column_.data();
-        for (Index j = 0; j < q_; ++j) r[j] = residual_[j * columns_ + c];
-        for (Index j = 0; j < q_; ++j) {
-            const T* m = inverse + j * q_;
-            typename W::Type sum[BLOCK] = {};
-            Index i = 0;
-            for (; i + BLOCK * W::size <= q_; i += BLOCK * W::size) {
-                for (Index k = 0; k < BLOCK; ++k) {
-                    sum[k] += W::load(m + i + k * W::size) * W::load(r + i + k * W::size);
-                }
-            }
-            T tail = 0;
-            for (; i < q_; ++i) tail += m[i] * r[i];
-            const auto total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-            for (Index k = 0; k < W::size; ++k) tail += total[k];
-            scaled_[j * columns_ + c] = tail;
-        }
     }
 
     // The next direction.
@@ -354,13 +329,11 @@ private:
             for (Index k = 0; k < C_; ++k) {
                 const Index at = j * columns_ + s * C_ + k;
                 problem.step[j * C_ + k] = step_[at];
-                problem.residual[j * C_ + k] = residual_[at];
                 residual_[at] = direction_[at] = T(0);
             }
         }
-        problem.total = slot.total;
-        problem.products += slot.products;
         problem.unfinished = open(slot);
+        problem.scaled |= problem.unfinished;
         slot = Slot();
     }
 
@@ -384,126 +357,6 @@ private:
         sums_.resize(columns_);
         for (Index s = 0; s < n; ++s) slots_[s] = slots_[kept[s]];
         slots_.resize(n);
-    }
-};
-
-// Solve for the Newton steps of problems, with inverses of their blocks where these pay.
-class InexactSteps {
-public:
-    InexactSteps(const TrainingRows& training, const LogitModel& model, Index n_folds)
-        : training_(training), rows_(*training.rows), model_(model), n_folds_(n_folds),
-          single_(training, model), double_(training, model) {}
-
-    void solve(std::span<RidgeProblem* const> problems) {
-        std::vector<RidgeProblem*> slow;
-        for (RidgeProblem* problem : problems) prepare(*problem);
-        solve_in_both_precisions(problems);
-        for (RidgeProblem* problem : problems) {
-            if (!problem->unfinished || problem->limit >= MAX_PRODUCTS) continue;
-            problem->single ? invert_blocks<float>(*problem) : invert_blocks<double>(*problem);
-            problem->limit = MAX_PRODUCTS - problem->limit;
-            slow.push_back(problem);
-        }
-        solve_in_both_precisions(slow);
-        for (RidgeProblem* problem : problems) {
-            if (problem->unfinished) problem->scaled = true;
-        }
-    }
-
-private:
-    const TrainingRows& training_;
-    const Rows& rows_;
-    const LogitModel model_;
-    const Index n_folds_;
-    ConjugateGradients<float> single_;
-    ConjugateGradients<double> double_;
-    Scratch<double> block_, curvature_, weighted_;
-
-    void prepare(RidgeProblem& problem) {
-        const double largest =
-            std::max({problem.extra_bound, training_.bound[0], training_.largest_bound});
-        problem.single = rows_.sparse() && 2.0 * problem.penalty >= SINGLE_RIDGE * largest &&
-                         std::max(largest, 1.0 / largest) < SINGLE_RANGE &&
-                         rows_.largest_value() < SINGLE_RANGE;
-        const bool inverted =
-            problem.single ? !problem.single_inverse.empty() : !problem.inverse.empty();
-        problem.limit = break_even(problem, inverted);
-        std::fill(problem.step.begin(), problem.step.end(), 0.0);
-        problem.residual = problem.gradient;
-        problem.total = 0.0;
-        problem.products = 0;
-    }
-
-    void solve_in_both_precisions(std::span<RidgeProblem* const> problems) {
-        std::vector<RidgeProblem*> some[2];
-        for (RidgeProblem* problem : problems) some[problem->single].push_back(problem);
-        double_.solve(some[0]);
-        single_.solve(some[1]);
-    }
-
-    // Return the number of products in a step from which inverses pay, at most MAX_PRODUCTS.
-    //
-    // Costs are in operations of matrix products in BLAS. The first inverses of a problem serve
-    // about six further steps, those that replace others two.
-    Index break_even(const RidgeProblem& problem, bool inverted) const {
-        const double SPARSE = 2.0, VECTOR = 4.0, SCATTERED = 10.0;
-        const Index block = static_cast<Index>(problem.theta.size()) / model_.C;
-        if (block > LARGEST_BLOCK || block * block * n_folds_ > INVERSES_LIMIT) {
-            return MAX_PRODUCTS;
-        }
-        const double q = static_cast<double>(block);
-        double product = 4.0 * rows_.product_cost() * (rows_.sparse() ? SPARSE : 1.0);
-        if (inverted) product += 2.0 * q * q * VECTOR;
-        const double forming = rows_.gram_cost() * (rows_.sparse() ? SCATTERED : 1.0);
-        const double least = (q * q * q + forming) / (product * (inverted ? 2.0 : 6.0));
-        return static_cast<Index>(std::ceil(std::clamp(least, 3.0, 1.0 * MAX_PRODUCTS)));
-    }
-
-    template <class T>
-    void invert_blocks(RidgeProblem& problem) {
-        const Index G = rows_.count(), C = model_.C, z = rows_.columns();
-        const Index q = static_cast<Index>(problem.theta.size()) / C;
-        std::vector<T>& inverse = problem.inverses<T>();
-        inverse.resize(C * q * q);
-        block_.resize(q * q);
-        std::fill(block_.begin(), block_.end(), 0.0);
-        curvature_.resize(G);
-        for (Index k = 0; k < C; ++k) {
-            check_signals();
-            for (Index g = 0; g < G; ++g) {
-                const double p = problem.prob[g * C + k];
-                curvature_[g] = training_.weight[g] * p * (1.0 - p);
-            }
-            rows_.gram(curvature_.data(), block_.data(), q, weighted_);
-            if (q > z) append_extra(problem, q);
-            for (Index j = 0; j < q; ++j) {
-                const double bound = j < z ? training_.bound[j] : problem.extra_bound;
-                block_[j * q + j] += bound * std::max(problem.damping, JITTER);
-                if (j >= model_.first) block_[j * q + j] += 2.0 * problem.penalty;
-            }
-            T* const out = inverse.data() + k * q * q;
-            std::copy(block_.begin(), block_.end(), out);
-            if (!rows_.lapack().invert(out, q)) {  // not definite by rounding: use the diagonal
-                std::fill(out, out + q * q, T(0));
-                for (Index j = 0; j < q; ++j) out[j * q + j] = static_cast<T>(1.0 / block_[j * q + j]);
-            }
-        }
-    }
-
-    // Set the last row of a block, that of a problem's own column.
-    void append_extra(const RidgeProblem& problem, Index q) {
-        const Index G = rows_.count(), columns = rows_.padded<double>(1);
-        Scratch<double> U(G * columns), V(rows_.columns() * columns);
-        std::fill(U.begin(), U.end(), 0.0);
-        double square = 0.0;
-        for (Index g = 0; g < G; ++g) {
-            U[g * columns] = curvature_[g] * problem.extra[g];
-            square += U[g * columns] * problem.extra[g];
-        }
-        rows_.multiply_transposed(U.data(), columns, V.data());
-        double* const last = block_.data() + (q - 1) * q;
-        for (Index j = 0; j + 1 < q; ++j) last[j] = V[j * columns];
-        last[q - 1] = square;
     }
 };
 

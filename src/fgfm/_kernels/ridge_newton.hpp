@@ -62,9 +62,9 @@ inline void prepare(TrainingRows& training, bool cholesky) {
 
 class Newton {
 public:
-    Newton(const TrainingRows& training, const LogitModel& model, bool cholesky, Index n_folds)
+    Newton(const TrainingRows& training, const LogitModel& model, bool cholesky)
         : training_(training), rows_(*training.rows), model_(model), cholesky_(cholesky),
-          inexact_(training, model, n_folds) {}
+          single_(training, model), double_(training, model) {}
 
     // Evaluate problems at their theta.
     void start(std::span<RidgeProblem* const> problems) {
@@ -73,7 +73,7 @@ public:
             for (auto* values : {&problem->eta, &problem->prob, &problem->eta_step}) {
                 values->resize(G * C);
             }
-            for (auto* values : {&problem->gradient, &problem->step, &problem->residual}) {
+            for (auto* values : {&problem->gradient, &problem->step}) {
                 values->resize(problem->theta.size());
             }
         }
@@ -132,7 +132,7 @@ public:
             V = gathered_.data();
             U = product_.data();
         }
-        rows.multiply<double>(V, columns, U, scaled_);
+        rows.multiply<double>(V, columns, U);
         if (columns > C) {
             for (Index g = 0; g < G; ++g) {
                 for (Index b = 0; b < length(block); ++b) {
@@ -165,11 +165,12 @@ private:
     const Rows& rows_;
     const LogitModel model_;
     const bool cholesky_;
-    InexactSteps inexact_;
+    ConjugateGradients<float> single_;
+    ConjugateGradients<double> double_;
     std::vector<double> trial_, trial_eta_, trial_prob_;
     std::vector<double> H_, L_, diagonal_, curvature_, blocks_;
     double factor_penalty_ = 0.0;  // of L
-    LineVector<double> gathered_, product_, scaled_;
+    LineVector<double> gathered_, product_;
     Scratch<double> weighted_;
 
     // Move problems along their paths: theta is about linear in the logarithm of the penalty.
@@ -220,13 +221,16 @@ private:
             if (cholesky_) {
                 for (RidgeProblem* p : active) solve_exactly(*p);
             } else {
+                std::vector<RidgeProblem*> some[2];
                 for (RidgeProblem* p : active) {
                     // A relative error of the size of the step keeps the convergence quadratic; one
                     // that already reaches the goal may be larger.
                     const double error = std::max(0.3 * goal / p->expected, p->expected);
                     p->accuracy = std::clamp(error, MOST_ACCURACY, LEAST_ACCURACY);
+                    some[suits_single_precision(*p)].push_back(p);
                 }
-                inexact_.solve(active);
+                double_.solve(some[0]);
+                single_.solve(some[1]);
             }
             for_blocks(active, [&](std::span<RidgeProblem* const> block) {
                 multiply(rows_, block, &RidgeProblem::step, &RidgeProblem::extra,
@@ -237,6 +241,14 @@ private:
             });
             std::erase_if(active, [](const RidgeProblem* p) { return p->steps > 0; });
         }
+    }
+
+    bool suits_single_precision(const RidgeProblem& p) const {
+        const double largest =
+            std::max({p.extra_bound, training_.bound[0], training_.largest_bound});
+        return rows_.sparse() && 2.0 * p.penalty >= SINGLE_RIDGE * largest &&
+               std::max(largest, 1.0 / largest) < SINGLE_RANGE &&
+               rows_.largest_value() < SINGLE_RANGE;
     }
 
     void set_gradients(std::span<RidgeProblem* const> block) {
@@ -384,7 +396,7 @@ private:
                         curvature_[g] = training_.weight[g] * prob[k] * (k == a ? 1.0 - prob[k] : prob[a]);
                     }
                     sign = k == a ? 1.0 : -1.0;
-                    rows_.gram(curvature_.data(), blocks_.data(), q, weighted_);
+                    rows_.gram(curvature_.data(), blocks_.data(), weighted_);
                 }
                 for (Index j = 0; j < q; ++j) {
                     const double* block = paired ? pair : &blocks_[j * q];

@@ -60,8 +60,8 @@ struct RidgeProblem {
     std::vector<double> eta, prob;  // (G, C)
     double likelihood = 0.0, value = 0.0;
 
-    std::vector<double> gradient, step, residual;  // (q, C)
-    std::vector<double> eta_step;                  // (G, C)
+    std::vector<double> gradient, step;  // (q, C)
+    std::vector<double> eta_step;        // (G, C)
     double damping = 0.0;  // multiple of the bound that is added to the curvature
     double expected = INF;  // change of the logits that is expected of the next step
     double before = INF;    // and that in the last step
@@ -69,23 +69,11 @@ struct RidgeProblem {
     Index steps = 0;        // negative if they did not suffice
 
     // conjugate gradients
-    double accuracy = 0.1, total = 0.0;
-    Index products = 0, limit = 0;
-    bool unfinished = false, scaled = false, single = false;
-    std::vector<double> inverse;  // (C, q, q) of blocks of an earlier Hessian
-    std::vector<float> single_inverse;
+    double accuracy = 0.1;
+    bool unfinished = false, scaled = false;
 
     std::vector<double> older, newer, best;  // theta of the last two penalties, and of the best
     double older_penalty = 0.0, newer_penalty = 0.0;
-
-    template <class T>
-    std::vector<T>& inverses() {
-        if constexpr (std::is_same_v<T, float>) {
-            return single_inverse;
-        } else {
-            return inverse;
-        }
-    }
 };
 
 // Set the probabilities of the C logits of each row; return the negative log-likelihood.

@@ -116,6 +116,40 @@ inline std::pair<double, Index> bound_between(const double* left, const double* 
     return {best, at};
 }
 
+// Split intervals of set sizes, from [guess, most] and [least, guess] on, as long as they may hold a
+// better size.
+//
+// sums(row)[k] bounds sets of k labels at the size of a row: `least` has the row 1, `guess` 0 and
+// `most` 2; an interval at depth d is split at a size that gets the row d + 3. `bound` returns the
+// highest bound between two sizes and its size, is_hopeless(k1, bound) whether nothing above k1 with
+// this bound is wanted, and evaluate(k, row, last) fills a row up to the size `last`.
+template <class Sums, class Bound, class Hopeless, class Evaluate>
+void split_intervals(Index least, Index guess, Index most, Sums sums, Bound bound,
+                     Hopeless is_hopeless, Evaluate evaluate) {
+    struct Interval {
+        Index k1, row1, k2, row2, depth;
+    };
+    Interval stack[2 * MAX_DEPTH];
+    Index waiting = 0;
+    stack[waiting++] = {guess, 0, most, 2, 0};
+    stack[waiting++] = {least, 1, guess, 0, 0};
+    while (waiting) {
+        const auto [k1, row1, k2, row2, depth] = stack[--waiting];
+        if (k2 - k1 < 2) continue;
+        auto [highest, k] = bound(sums(row1), sums(row2), k1, k2);
+        if (is_hopeless(k1, highest)) continue;
+        // At the highest bound, but not so near an end that the depth could grow.
+        const Index third = (k2 - k1 + 2) / 3;
+        k = std::min(std::max(k, k1 + third), k2 - third);
+        const Index row = depth + 3;
+        evaluate(k, row, k2);
+        const Interval left{k1, row1, k, row, depth + 1}, right{k, row, k2, row2, depth + 1};
+        const bool left_first = sums(row1)[k1] > sums(row2)[k2];  // the better side on top
+        stack[waiting++] = left_first ? right : left;
+        stack[waiting++] = left_first ? left : right;
+    }
+}
+
 // Find the best set size, and the candidates ordered by their value in sets of that size.
 //
 // `order` lists the rows of C that are candidates, best first as far as known. `totals` bounds the
@@ -189,33 +223,17 @@ SearchResult search(Matrix<const T> C, std::span<const Index> order,
         if (slot == 0 || sizes[slot] != guess) consider(slot, sizes[slot], slot, most);
     }
 
-    // A stack of intervals of set sizes: both ends, the rows of their prefix sums, and the depth.
-    // An interval at depth d is split at a size whose prefix sums go into row d + 3.
-    struct Interval {
-        Index k1, row1, k2, row2, depth;
-    };
-    Interval stack[2 * MAX_DEPTH];
-    Index waiting = 0;
-    stack[waiting++] = {guess, 0, most, 2, 0};
-    stack[waiting++] = {1, 1, guess, 0, 0};
-    while (waiting) {
-        const auto [k1, row1, k2, row2, depth] = stack[--waiting];
-        if (k2 - k1 < 2) continue;
-        auto [bound, k] = bound_between(prefix(row1), prefix(row2), k1, k2);
-        if (bound < peak * (1.0 - TIE) || (k1 >= best && bound <= peak * (1.0 + TIE))) continue;
-        // At the highest bound, but not so near an end that the depth could grow.
-        const Index third = (k2 - k1 + 2) / 3;
-        k = std::min(std::max(k, k1 + third), k2 - third);
-        const Index row = depth + 3;
-        column.fill(k, weights[0]);
-        for (Index j = 0; j < size; ++j) delta[0][j] = dot(C[place[0][j]], weights[0], columns);
-        ++evaluations;
-        consider(0, k, row, k2);
-        const Interval left{k1, row1, k, row, depth + 1}, right{k, row, k2, row2, depth + 1};
-        const bool left_first = prefix(row1)[k1] > prefix(row2)[k2];  // the better side on top
-        stack[waiting++] = left_first ? right : left;
-        stack[waiting++] = left_first ? left : right;
-    }
+    split_intervals(
+        1, guess, most, prefix, bound_between,
+        [&](Index k1, double bound) {
+            return bound < peak * (1.0 - TIE) || (k1 >= best && bound <= peak * (1.0 + TIE));
+        },
+        [&](Index k, Index row, Index last) {
+            column.fill(k, weights[0]);
+            for (Index j = 0; j < size; ++j) delta[0][j] = dot(C[place[0][j]], weights[0], columns);
+            ++evaluations;
+            consider(0, k, row, last);
+        });
     return {best, peak, evaluations};
 }
 

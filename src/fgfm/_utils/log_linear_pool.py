@@ -19,6 +19,8 @@ Integers = npt.NDArray[np.int64]
 _FLOOR, _TAIL = 1e-9, 1e-280
 _RIDGE = 1.0  # penalty, in units of the log-likelihood of one row
 _SINGLE, _RATIO = 8, 1.25  # numbers beyond the least one that count singly; ratio of knots
+_SLOPE = 10.0  # standard deviation of the change of shifts over all numbers, in that of one shift
+_ROWS_OF_SMALL = 3  # for each small number, with which one that does not occur is impossible
 
 
 class LogLinearPool:
@@ -31,7 +33,7 @@ class LogLinearPool:
     fitted by maximum likelihood, with a ridge penalty on the distance from the first distribution,
     a = (1, 0, ..) and b = 0. Each class has a shift. Those of numbers of labels are linear between
     knots, which are all small numbers, and then 1.25 times the last one: few rows have any one of
-    the large numbers.
+    the large numbers. They have a slope of their own, with a wide prior.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ class LogLinearPool:
         f = np.ascontiguousarray(f[:, kept].swapaxes(1, 2))  # (J, K, n)
         J, K, n = f.shape
         rows = np.arange(n)
-        basis = np.eye(K) if self.numbers is None else _hats(self.numbers)  # (K, B)
+        basis = _shift_basis(self.numbers, K)  # (K, B)
         B = basis.shape[1]
         prior = np.zeros(J + B)  # theta = (a, shifts at the knots) of the first distribution alone
         prior[0] = 1.0
@@ -139,20 +141,38 @@ class LogLinearPool:
 def possible_numbers(numbers: Integers, m: int) -> Integers:
     """Return the possible numbers of labels, given those of some rows with m labels.
 
-    Small numbers must occur. Of large ones any is possible, up to a tenth more than the largest.
+    Small numbers must occur, unless few rows have any of them and others have large ones. Of large
+    ones any is possible, up to a tenth more than the largest.
     """
-    large, most = int(numbers.min()) + _SINGLE + 1, int(numbers.max())
-    small = np.unique(numbers[numbers < large])
+    least, most = int(numbers.min()), int(numbers.max())
+    large = least + _SINGLE + 1
+    of_small = numbers[numbers < large]
+    small = np.unique(of_small)
     if most < large:
         return small
+    if len(of_small) < _ROWS_OF_SMALL * (_SINGLE + 1):
+        small = np.arange(min(least, 1), large)
     return np.append(small, np.arange(large, min(m, most + most // 10) + 1))
 
 
-def _hats(numbers: Integers) -> Floats:
+def hats(numbers: Integers) -> Floats:
     """Return the values (K, B) of hat functions at possible numbers, one for each knot."""
     last = int(numbers[-1])
     knots = numbers[numbers <= numbers[0] + _SINGLE].tolist()
     while knots[-1] < last:
         knots.append(min(last, max(knots[-1] + 1, math.ceil(_RATIO * knots[-1]))))
-    hats = [np.interp(numbers, knots, row) for row in np.eye(len(knots))]
-    return np.stack(hats, axis=1)
+    return np.stack([np.interp(numbers, knots, row) for row in np.eye(len(knots))], axis=1)
+
+
+def _shift_basis(numbers: Integers | None, K: int) -> Floats:
+    """Return the basis (K, B) of shifts of K classes, or of numbers of labels.
+
+    A slope over large numbers is hardly shrunk: the mean of a wide distribution that is learned
+    from few rows would be shrunk towards that of the tempered one, whose tails are uneven.
+    """
+    if numbers is None:
+        return np.eye(K)
+    basis = hats(numbers)
+    if numbers[-1] <= numbers[0] + _SINGLE:
+        return basis
+    return np.column_stack([basis, _SLOPE * (numbers / numbers[-1] - 0.5)])

@@ -85,9 +85,9 @@ class FitProgress:
             elapsed = time.perf_counter() - self.start
             print(f"[{type(self.estimator).__name__}] {text} ({elapsed:.1f} s)", flush=True)
 
-    def begin_models(self, total: int) -> None:
-        """Report the number of models to fit."""
-        self.total = total
+    def begin_models(self, total: int, unit: str = "models") -> None:
+        """Report the number of models to fit, or of other units of work."""
+        self.total, self.unit = total, unit
         if self.callback is not None:
             self.callback("models", 0, total)
         if self.tasks:
@@ -99,7 +99,7 @@ class FitProgress:
             self.callback("models", count, self.total)
         now = time.perf_counter()
         if count == self.total or self.verbose > 1 or now - self.last > 5.0:
-            self._print(f"{count} of {self.total} models")
+            self._print(f"{count} of {self.total} {self.unit}")
             self.last = now
         for _ in range(self.ended, count if self.tasks else 0):
             self._begin(self.tasks[-1].subcontext(task_name="model"))

@@ -57,6 +57,7 @@ from fgfm.decider._label_set_model import LabelSetModel
 from fgfm.decider._large_batches import nearest_counts
 from fgfm.decider._methods import DeciderMixin
 from fgfm.decider._mismatch import warn_about_classes, warn_about_mismatch
+from fgfm.decider._missed import read_missed
 from fgfm.decider._rules import (
     RowRule,
     Settings,
@@ -211,8 +212,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     "micro" takes the entries of a row as independent of each other, which does not matter if there
     are many rows.
 
-    The label sets of sparse rows are chosen from the stored labels. True labels that are not
-    stored are not counted: store enough labels that few are missed, or `expected_f` is too high.
+    The label sets of sparse rows, and of rows of names, are chosen from the stored labels. True
+    labels that are not stored count as `missed` ones do in `fit` (but for "macro" and "weighted",
+    and with limits or floors where all rows are one problem: there `expected_f` is too high).
 
     What a certificate is about: with "macro", "micro" and a flat y, precision is the expected
     number of hits by that of predictions, and recall by that of true labels, over many new rows.
@@ -290,7 +292,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.positive_only = not self.scores
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FDecider:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, missed: Any = None) -> FDecider:
         """Learn from validation rows.
 
         Parameters
@@ -307,6 +309,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             columns of X, or, if these have no names, of the labels in sorted order.
         sample_weight : array-like of shape (n,), optional
             Sample weights: weight 2 is a row twice, weight 0 none.
+        missed : array-like of shape (n,), optional
+            Numbers of true items that no column or candidate of a row stands for, such as
+            those below the end of a list. They are learned given the number of true labels, and
+            count in decisions as in ``from_marginals(missed=)``. For "samples", "micro" and a
+            flat y.
 
         Returns
         -------
@@ -317,7 +324,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         X = on_host(X)
         if are_lists(X, y):
             table = list_table(y, [len(row) for row in X])
-            return self._fit_table(X, y, self._positive_last(table), sample_weight)
+            return self._fit_table(X, y, self._positive_last(table), sample_weight, missed)
         named = are_named(X)
         names = names_of(X, y) if named else column_names(X)
         table = read_labels(
@@ -331,10 +338,17 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             names=None if names is None or is_unnamed(names) else names,
         )
         check_columns_match(X, y, table)
-        return self._fit_table(X, y, self._positive_last(table), sample_weight)
+        return self._fit_table(X, y, self._positive_last(table), sample_weight, missed)
 
     def _fit_table(
-        self, X: Any, y: Any, table: LabelTable, sample_weight: Any, *, foreign: bool = True
+        self,
+        X: Any,
+        y: Any,
+        table: LabelTable,
+        sample_weight: Any,
+        missed: Any = None,
+        *,
+        foreign: bool = True,
     ) -> FDecider:
         """Learn from validation rows whose labels y are in a table, the positive class last.
 
@@ -368,13 +382,20 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 "X stores no probability of a true label: sparse probabilities must have an entry "
                 "for most of the labels of y"
             )
-        self.nonempty_ = self.multilabel_ and _all_have_labels(table, used)
+        self._missed = missed is not None
+        others = np.zeros(n, dtype=np.int64) if missed is None else read_missed(missed, X, n)
+        if self._missed and table.observed is not None:
+            raise ValueError("missed cannot be combined with labels of y that are missing")
+        if entries.labels is not None:  # true labels that are not stored
+            sizes = np.asarray(table.labels.sum(axis=1)).ravel()
+            others = others + sizes - Y.sum(axis=1).astype(np.int64)
+        self.nonempty_ = self.multilabel_ and _all_have_labels(table, used, others)
         settings = self._settings(self.average)
         settings.check()
         check_stored(entries, settings)
-        missing: dict[str, Any] = {}
-        if table.observed is not None:
-            missing["observed"] = table.observed
+        further: dict[str, Any] = {}
+        if table.form != "classes":
+            further = {"observed": table.observed, "missed": others}
         entry_weight = weight
         if table.observed is not None:
             entry_weight = weight[:, None] * table.observed
@@ -390,16 +411,16 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         if table.form == "classes":
             model = ClassModel(calibrator)
         with one_blas_thread:  # which is faster for small matrices, and reproducible
-            self._model = model.fit(entries, Y, weight, **missing)
+            self._model = model.fit(entries, Y, weight, **further)
         validation = Validation(entries, weight, table.labels, used, apart)
         rule = make_rule(self._model, settings).fit(validation)
         self._learned = rule.learned()
         self._set_rule_attributes(rule)
         self._expectation_shift = 0.0
         # Missing labels have no F-measure; floors are promises about the calibrated model.
-        smooth = hasattr(calibrator, "predict_left_out") and not (missing or settings.floors)
+        smooth = hasattr(calibrator, "predict_left_out") and table.observed is None
         is_batch = table.form not in ("flat", "lists") and settings.counted is None
-        if smooth and is_batch:
+        if smooth and is_batch and not settings.floors:
             self._expectation_shift = self._left_out_shift(rule, validation, Y)
         self._n_rows = len(used)
         record_parameters(self)
@@ -494,6 +515,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             form=self._label_form,
             names=self._names(),
             counted=self._counted_classes(average),
+            missed=self._missed,
         )
 
     def _counted_classes(self, average: str) -> Any:
@@ -635,11 +657,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         return rows.entries.to_labels(chosen, rows.matrix_kind), expected_f
 
 
-def _all_have_labels(table: LabelTable, used: Any) -> bool:
+def _all_have_labels(table: LabelTable, used: Any, missed: Any) -> bool:
     """Return whether no row is empty, of those in use with all labels known."""
     if table.observed is not None:
         used = used[table.observed[used].all(axis=1)]
-    sizes = np.asarray(table.labels[used].sum(axis=1)).ravel()
+    sizes = np.asarray(table.labels[used].sum(axis=1)).ravel() + missed[used]
     return bool(len(sizes) and (sizes > 0).all())
 
 

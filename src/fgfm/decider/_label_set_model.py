@@ -19,6 +19,7 @@ from fgfm._utils.blocks import run_blocks
 from fgfm._utils.log_linear_pool import LogLinearPool, possible_numbers
 from fgfm.decider._entries import Entries
 from fgfm.decider._exponents import fit_exponents, independent_cardinalities
+from fgfm.decider._missed import MissedItems
 
 __all__ = ["LabelSetModel"]
 
@@ -42,6 +43,8 @@ class LabelSetModel:
         Whether all labels share one calibration, as positions in lists do.
     pool : LogLinearPool or None
         The distribution of the number of labels, from those of `_numbers`; None for one label.
+    missed : MissedItems or None
+        The number of true items that no entry stands for, given that of labels; None without any.
     exponents : ndarray of shape (2,)
         The exponents t and u of the odds. They are below 1 where labels exclude each other: the
         calibrated probabilities account for that already, and so does the number of labels.
@@ -50,9 +53,15 @@ class LabelSetModel:
     def __init__(self, calibrator: Any, *, one_for_all: bool = False) -> None:
         self.calibrator, self.one_for_all = calibrator, one_for_all
         self.pool: LogLinearPool | None = None
+        self.missed: MissedItems | None = None
 
     def fit(
-        self, entries: Entries, Y: Floats, weight: Floats, observed: Labels | None = None
+        self,
+        entries: Entries,
+        Y: Floats,
+        weight: Floats,
+        observed: Labels | None = None,
+        missed: Integers | None = None,
     ) -> LabelSetModel:
         """Fit to validation rows.
 
@@ -67,6 +76,8 @@ class LabelSetModel:
         observed : ndarray of bool of shape (n, m), optional
             Which labels are known. Rows with others are left out of the distribution of the number
             of labels and of the exponents; if all are, labels are taken as independent.
+        missed : ndarray of shape (n,), optional
+            Numbers of true items that no entry stands for.
 
         Returns
         -------
@@ -77,6 +88,8 @@ class LabelSetModel:
         entries, Y, weight = entries.take(kept), Y[kept], weight[kept]
         self.exponents = np.ones(2)
         s = Y.sum(axis=1).astype(np.int64)  # (n,)
+        if missed is not None and missed[kept].any():
+            self.missed = MissedItems().fit(missed[kept], s, weight)
         if observed is None:
             self.calibrator.fit(self._calibrated(entries), Y, weight)
             known = s
@@ -168,6 +181,12 @@ class LabelSetModel:
         q = self.calibrator.predict_left_out(entries, Y, weight).p
         reweight_marginals(*self._label_sets(q), *self.exponents, p)
         return entries._replace(p=p)
+
+    def missed_items(self) -> tuple[Floats, Floats]:
+        """Return J numbers of missed items, and p(number | s), (S + 1, J); empty without any."""
+        if self.missed is None:
+            return np.empty(0), np.empty((0, 0))
+        return self.missed.given(max(1, int(self.cardinalities[-1])))
 
     def run_blocks(self, entries: Entries, threads: int, work: Callable[[slice], None]) -> None:
         """Call ``work(rows)`` for blocks of rows whose probabilities fit into a cache."""

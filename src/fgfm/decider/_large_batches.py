@@ -52,9 +52,14 @@ def nearest_counts(weight: Floats) -> Integers:
     return counts
 
 
-def large_batch_f(p: Entries, chosen: npt.NDArray[Any], beta: float, empty: float) -> Floats:
-    """Return the F-measure (m,) of chosen entries (n, K), 0 or 1; `empty` is that of 0/0."""
-    size = beta**2 * p.by_label(p.p) + p.by_label(chosen)
+def large_batch_f(
+    p: Entries, chosen: npt.NDArray[Any], beta: float, empty: float, missed: float = 0.0
+) -> Floats:
+    """Return the F-measure (m,) of chosen entries (n, K), 0 or 1; `empty` is that of 0/0.
+
+    `missed` is the number of true items that no entry stands for, of each label.
+    """
+    size = beta**2 * (p.by_label(p.p) + missed) + p.by_label(chosen)
     hits = (1.0 + beta**2) * p.by_label(p.p * chosen)
     of_none = np.full(len(size), float(empty))
     return np.asarray(np.divide(hits, size, out=of_none, where=size > 0.0))
@@ -70,9 +75,9 @@ class _Levels(NamedTuple):
     hits: Floats  # (L,) sums of w p
     size: Floats  # (L,) sums of w
 
-    def f(self, beta: float) -> Floats:
+    def f(self, beta: float, missed: float = 0.0) -> Floats:
         """Return the F-measure of the rows down to each level."""
-        total = self.hits[-1]
+        total = self.hits[-1] + missed
         return np.asarray((1.0 + beta**2) * self.hits / (beta**2 * total + self.size))
 
     def cut(self, k: int) -> float:
@@ -103,9 +108,11 @@ def _levels(entries: Entries, weight: Floats) -> list[_Levels | None]:
     return levels
 
 
-def best_cuts(entries: Entries, weight: Floats, beta: float, empty: float) -> Floats:
+def best_cuts(
+    entries: Entries, weight: Floats, beta: float, empty: float, missed: float = 0.0
+) -> Floats:
     r"""Return :math:`\max F / (1 + \beta^2)` of each label (m,); F is `empty` without rows."""
-    best = [empty if of is None else of.f(beta).max() for of in _levels(entries, weight)]
+    best = [empty if of is None else of.f(beta, missed).max() for of in _levels(entries, weight)]
     return np.array(best) / (1.0 + beta**2)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,40 +17,22 @@ from fgfm.decider._candidates import list_table
 from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import Probabilities
 from fgfm.decider._known_rows import check_new_rows, row_digests
+from fgfm.decider._missed import read_missed, with_missed
 from fgfm.decider._report import compare, rivals, warn_if_optimistic
 from fgfm.decision import Decision
 from fgfm.metrics import (
+    AbstentionRange,
     abstention_threshold,
     f_abstention_threshold,
+    f_interval,
     f_lower_bound,
     f_measure,
     mean_lower_bound,
 )
 
-__all__ = ["AbstentionRange", "DeciderMixin"]
+__all__ = ["DeciderMixin"]
 
 Floats = npt.NDArray[np.float64]
-
-
-class AbstentionRange(NamedTuple):
-    """Which rows of a flat y to answer so that their F-measure reaches a target.
-
-    Attributes
-    ----------
-    low, high : float
-        Abstain from a row if the probability of the positive class is between them; from all rows
-        if they are infinite.
-    answered : float
-        Fraction of the given rows that are answered.
-    f : float
-        F-measure of the answered rows among the given ones; NaN if none of them is positive or
-        decided so.
-    """
-
-    low: float
-    high: float
-    answered: float
-    f: float
 
 
 class DeciderMixin(LabelSetMixin):
@@ -122,7 +104,7 @@ class DeciderMixin(LabelSetMixin):
         frames = as_frames(labels, expected_f, rows.X, decider._column_names(), average)
         return Decision(*frames)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, sample_weight: Any = None, missed: Any = None) -> float:
         """Compute the F-measure of the predictions, for the average and beta of this estimator.
 
         A warning says where it is below the F-measure to expect by more than chance: the rows of
@@ -136,6 +118,8 @@ class DeciderMixin(LabelSetMixin):
             True labels.
         sample_weight : array-like of shape (n,), optional
             Sample weights.
+        missed : array-like of shape (n,), optional
+            Numbers of true items without a column or candidate, as in ``fit``.
 
         Returns
         -------
@@ -146,9 +130,15 @@ class DeciderMixin(LabelSetMixin):
         rows, decider = self._read(X), self._fitted()
         labels, expected = decider._decide_one_by_one(rows)
         labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
+        measure = decider._measure()
+        if missed is not None:
+            decider._settings(decider.average)._replace(missed=True).check()
+            measure["average"] = "samples" if measure["average"] == "samples" else "micro"
+            numbers = read_missed(missed, rows.X, labels.shape[0])
+            labels, truth = with_missed(labels, truth, numbers)
         if sample_weight is None:
-            warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
-        return float(f_measure(truth, labels, sample_weight=sample_weight, **decider._measure()))
+            warn_if_optimistic(expected, truth, labels, decider._n_rows, measure)
+        return float(f_measure(truth, labels, sample_weight=sample_weight, **measure))
 
     def predict_proba(self, X: Any) -> Any:
         """Return calibrated probabilities.
@@ -270,6 +260,62 @@ class DeciderMixin(LabelSetMixin):
         )
         return AbstentionRange(min(low, cut), max(high, cut), found.answered, found.mean_f)
 
+    def thresholds_interval(self, X: Any, y: Any, confidence: float = 0.95) -> tuple[Any, Any]:
+        r"""Compute how far rows determine the best thresholds.
+
+        The best threshold is :math:`V / (1 + \beta^2)`, V the largest F-measure, which that of the
+        predictions estimates: an interval of one is an interval of the other. From the rows of
+        `fit` it says how certain ``thresholds_`` are, which are mostly closer to the best ones
+        than its ends; other rows say whether they are still right.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or list of arrays
+            Rows, as in ``fit``.
+        y : array-like, sparse matrix or data frame of shape (n, m) or (n,)
+            True labels.
+        confidence : float in (0, 1), default=0.95
+            Probability that the interval of a label covers, in the limit of many rows.
+
+        Returns
+        -------
+        low, high : ndarray of shape (m,) or float
+            Ends of the intervals, one for each of ``thresholds_``.
+
+        See Also
+        --------
+        fgfm.metrics.f_interval : The interval of the F-measure.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from fgfm import FDecider
+        >>> rng = np.random.default_rng(0)
+        >>> p = rng.random(300) ** 2
+        >>> y = (rng.random(300) < p).astype(int)
+        >>> decider = FDecider().fit(p, y)
+        >>> low, high = decider.thresholds_interval(p, y)
+        >>> round(low, 2), round(decider.thresholds_, 2), round(high, 2)
+        (0.34, 0.38, 0.4)
+        """
+        decider = self._fitted()
+        rule = decider._fitted_rule()
+        if rule.thresholds is None or rule.settings.floors:
+            reason = "min_precision and min_recall move the thresholds"
+            if rule.thresholds is None:
+                reason = "average is 'samples': rows have no threshold"
+            raise ValueError(f"{reason}, which are otherwise F / (1 + beta^2)")
+        rows = self._read(X)
+        check_same_index(X=rows.X, y=y)
+        labels = rows.entries.to_labels(rule.choose(rows.entries), rows.matrix_kind)
+        labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
+        measure = decider._measure()
+        if np.ndim(rule.thresholds) and measure["average"] != "micro":
+            measure["average"] = None
+        found = f_interval(truth, labels, confidence=confidence, **measure)
+        scale = 1.0 + decider.beta**2
+        return found.low / scale, found.high / scale
+
     def report(self, X: Any, y: Any) -> Any:
         """Compare the predictions with thresholds on the same probabilities, label by label.
 
@@ -283,13 +329,21 @@ class DeciderMixin(LabelSetMixin):
         Returns
         -------
         pandas.DataFrame
-            Columns "f", "precision", "recall", "predicted" (the share of rows) and "threshold";
-            for each label, and overall by the average of this estimator, the rows "decider",
-            "p > 0.5" and "tuned". The last has thresholds tuned on these very rows, which flatters
-            them: one for each label with "macro" and "weighted", otherwise one for all. With more
-            than two classes there are only the rows "decider" and "largest p". With scores
-            the rows are "score > 0" and "largest score". The thresholds of
-            "decider" are those of ``predict_proba``, which is calibrated, the others those of X.
+            For each label, and overall by the average of this estimator, the rows "decider",
+            "p > 0.5" and "tuned"; with more than two classes "decider" and "largest p"; with
+            scores "score > 0" and "largest score". The columns: "f", with the ends "low" and
+            "high" of its 95 % interval (`f_interval`); "difference", the F-measure minus that of
+            the last row of the label, and its "verdict", "better", "worse" or "level"
+            (`f_difference`); "precision", "recall", "predicted" (the share of rows) and
+            "threshold".
+
+        Notes
+        -----
+        The thresholds of "tuned" are tuned on four fifths of these rows and used for the others:
+        one for each label with "macro" and "weighted", otherwise one for all; "threshold" is the
+        mean of five. Those of "decider" are thresholds of ``predict_proba``, which is calibrated,
+        the others those of X. ``low / (1 + beta**2)`` and ``high / (1 + beta**2)`` are the
+        interval of the threshold of "decider" that these rows show (`thresholds_interval`).
 
         Examples
         --------
@@ -300,12 +354,12 @@ class DeciderMixin(LabelSetMixin):
         >>> Y = (rng.random((600, 2)) < truth).astype(int)
         >>> decider = FDecider(average="macro").fit(truth[:300] ** 2, Y[:300])
         >>> report = decider.report(truth[300:] ** 2, Y[300:])
-        >>> report.loc["overall", ["f", "predicted"]].round(2)
-                     f  predicted
+        >>> report.loc["overall", ["f", "low", "high", "difference", "verdict"]].round(2)
+                     f   low  high  difference verdict
         decision
-        decider   0.71       0.44
-        p > 0.5   0.47       0.15
-        tuned     0.73       0.36
+        decider   0.71  0.66  0.76        0.02   level
+        p > 0.5   0.47  0.40  0.54       -0.22   worse
+        tuned     0.69  0.64  0.74         NaN
         """
         rows, decider = self._read(X), self._fitted()
         check_same_index(X=rows.X, y=y)

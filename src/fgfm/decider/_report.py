@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm.metrics import best_threshold, f_measure
+from fgfm._utils.optional import import_optional
+from fgfm.metrics import FDifference, best_threshold, f_difference, f_interval, f_measure
 
 __all__ = ["compare", "rivals", "warn_if_optimistic"]
 
@@ -17,6 +18,7 @@ Floats = npt.NDArray[np.float64]
 
 # F tends to precision if beta tends to 0, and to recall if beta tends to infinity: here the
 # difference is below rounding errors. Both are 0 where nothing is predicted, or nothing is true.
+_FOLDS = 5  # of tuned thresholds
 _FEWEST_ROWS = 20  # from which a difference is judged
 _SURPRISE, _SLACK = 3.3, 0.03  # standard errors, and what a model may be wrong by
 _PRECISION, _RECALL = 1e-9, 1e9
@@ -25,20 +27,32 @@ _PRECISION, _RECALL = 1e-9, 1e9
 def rivals(p: Any, truth: Any, scores: bool, **given: Any) -> dict[str, tuple[Any, Any]]:
     """Return the decisions of p > 0.5, or scores > 0, and of thresholds tuned on these rows.
 
-    With "macro" and "weighted" each label is tuned by itself. `p` and `truth` are both dense, or
-    both sparse; `given` are arguments of `best_threshold`.
+    Those of a fifth of the rows are tuned on the others, and the thresholds returned are their
+    means. With "macro" and "weighted" each label is tuned by itself. `p` and `truth` are both
+    dense, or both sparse; `given` are arguments of `best_threshold`.
     """
-    tuned: Any
-    if given["average"] in ("macro", "weighted"):
-        one, other = (sparse.csc_array(a) if sparse.issparse(a) else a for a in (p, truth))
-        columns = [(one[:, [j]], other[:, [j]]) for j in range(p.shape[1])]
-        tuned = np.array(
-            [best_threshold(*pair, **given | {"average": "macro"}) for pair in columns]
-        )
-    else:
-        tuned = best_threshold(p, truth, **given)
+    n = p.shape[0]
+    order = np.random.default_rng(0).permutation(n)
+    parts = np.array_split(order, min(_FOLDS, n))
+    thresholds, above = [], []
+    for rows in parts:
+        others = np.setdiff1d(order, rows) if len(parts) > 1 else rows
+        thresholds.append(_tuned(p[others], truth[others], **given))
+        above.append(_above(p[rows], thresholds[-1]))
+    stacked = sparse.vstack(above, "csr") if sparse.issparse(p) else np.concatenate(above)
+    tuned = stacked[np.argsort(np.concatenate(parts))]
     half, name = (0.0, "score > 0") if scores else (0.5, "p > 0.5")
-    return {name: (_above(p, half), half), "tuned": (_above(p, tuned), tuned)}
+    return {name: (_above(p, half), half), "tuned": (tuned, np.mean(thresholds, axis=0))}
+
+
+def _tuned(p: Any, truth: Any, **given: Any) -> Any:
+    """Return the best threshold of some rows, or of each label."""
+    if given["average"] not in ("macro", "weighted"):
+        return best_threshold(p, truth, **given)
+    one, other = (sparse.csc_array(a) if sparse.issparse(a) else a for a in (p, truth))
+    given["average"] = "macro"
+    columns = ((one[:, [j]], other[:, [j]]) for j in range(p.shape[1]))
+    return np.array([best_threshold(*pair, **given) for pair in columns])
 
 
 def _above(p: Any, thresholds: Any) -> Any:
@@ -55,7 +69,7 @@ def compare(rules: dict[str, tuple[Any, Any]], truth: Any, names: list[Any], **g
     Parameters
     ----------
     rules : dict
-        The labels (n, m) and the thresholds of each rule.
+        The labels (n, m) and the thresholds of each rule; differences are those to the last one.
     truth : ndarray or CSR of shape (n, m)
         True labels.
     names : list
@@ -68,23 +82,33 @@ def compare(rules: dict[str, tuple[Any, Any]], truth: Any, names: list[Any], **g
     DataFrame
         One row for each label and rule; if there are several labels, then one for all of them.
     """
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError(
-            "report returns a pandas data frame, and pandas is not installed: pip install pandas"
-        ) from error
-
+    pd = import_optional("pandas", "report", "data")
     beta, average = given.pop("beta"), given.pop("average")
-    tables = []
+
+    def of_labels_and_all(function: Any, *labels: Any, beta: float) -> list[Floats]:
+        """Return each value for all labels, followed by that of their average."""
+        of_labels, of_all = (
+            function(truth, *labels, beta=beta, average=a, **given) for a in (None, average)
+        )
+        return [np.append(one, other) for one, other in zip(of_labels, of_all, strict=True)]
+
+    tables: list[Any] = []
+    *_, (rival, _) = rules.values()
     for labels, thresholds in rules.values():
-        measures = {
-            name: np.append(
-                f_measure(truth, labels, b, average=None, **given),
-                f_measure(truth, labels, b, average=average, **given),
-            )
-            for name, b in (("f", beta), ("precision", _PRECISION), ("recall", _RECALL))
-        }
+        with warnings.catch_warnings():
+            if tables:  # the first rule warns if an average rests on few rows
+                warnings.simplefilter("ignore")
+            f, low, high = of_labels_and_all(f_interval, labels, beta=beta)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = FDifference(*of_labels_and_all(f_difference, labels, rival, beta=beta))
+        measures: dict[str, Any] = {"f": f, "low": low, "high": high}
+        measures |= {"difference": found.difference, "verdict": found.verdict}
+        if labels is rival:
+            measures |= {"difference": np.nan, "verdict": ""}
+        for name, b in (("precision", _PRECISION), ("recall", _RECALL)):
+            values = [f_measure(truth, labels, b, average=a, **given) for a in (None, average)]
+            measures[name] = np.append(*values)
         share = np.asarray(labels.astype(np.float64).mean(axis=0)).ravel()
         measures["predicted"] = np.append(share, share.mean())
         one = thresholds if np.ndim(thresholds) == 0 else np.nan  # of all labels

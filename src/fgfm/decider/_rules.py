@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     threads: int
     form: str  # of y, as in `LabelTable`
     names: list[Any]  # of the labels
+    missed: bool  # whether true items without a label were passed
     counted: Any  # positions of the classes that count for "micro", or None
 
     @property
@@ -78,6 +79,8 @@ class Settings(NamedTuple):
         if self.floors and (limited or self.form == "classes"):
             other = "min_labels, max_labels and constraints" if limited else "classes"
             raise ValueError(f"{' and '.join(self.floors)} cannot be combined with {other}")
+        if self.missed:
+            self._check_missed(limited and self.average != "samples")
         if self.form == "lists" and self.average in ("macro", "weighted"):
             raise ValueError(
                 f"average is {self.average!r} and X and y are lists: the places of a list are no "
@@ -86,6 +89,23 @@ class Settings(NamedTuple):
         if limited:
             m = max(self.least, self.most or 0) if self.form == "lists" else len(self.names)
             self.objective(m).constraints(m)
+
+    def _check_missed(self, limited: bool) -> None:
+        """Raise if missed items cannot be combined with the other parameters."""
+        others = {
+            "a flat y of more than two classes": self.form == "classes",
+            " and ".join(self.floors): bool(self.floors),
+            "constraints": self.constraints is not None,
+            f"min_labels and max_labels for average={self.average!r}": limited,
+        }
+        other = next((name for name, applies in others.items() if applies), None)
+        if other is not None:
+            raise ValueError(f"missed cannot be combined with {other}")
+        if self.average in ("macro", "weighted") and self.form != "flat":
+            raise ValueError(
+                f"missed cannot be combined with average={self.average!r}: items that no label "
+                "stands for belong to a row, not to a label"
+            )
 
     def objective(self, m: int) -> Objective:
         """Return the objective of rows with m labels."""
@@ -176,10 +196,11 @@ class RowRule(Rule):
         expected_f = np.empty(len(chosen))
         objective = settings.objective(entries.m)
         most = entries.m if settings.most is None else settings.most
+        missed = model.missed_items()
 
         def decide(rows: Any, p: Floats, d: Floats, least: int, most: int) -> None:
             labels, f = np.zeros(p.shape, dtype=np.int8), np.empty(len(p))
-            arguments = (p, d, *model.exponents, *objective.kernel_arguments, least, most)
+            arguments = (p, d, *model.exponents, *missed, *objective.kernel_arguments, least, most)
             decide_reweighted_rows(*arguments, labels, f)
             chosen[rows], expected_f[rows] = labels, f
 
@@ -242,7 +263,8 @@ class ThresholdRule(Rule):
         else:
             counts = as_counts(weight)
             if counts is None:
-                cuts = best_cuts(problems, weight, settings.beta, settings.zero_division)
+                measure = settings.beta, settings.zero_division
+                cuts = best_cuts(problems, weight, *measure, self._rate() * weight.sum())
             else:
                 copies = marginals.take(np.repeat(np.arange(len(counts)), counts))
                 f = np.atleast_1d(self.decide_marginals(copies)[1])
@@ -281,8 +303,17 @@ class ThresholdRule(Rule):
         """Return the F-measure of chosen entries in the limit of many rows like these."""
         settings = self.settings
         p = p.as_one_label() if settings.one_problem else p
-        f = large_batch_f(p, chosen, settings.beta, settings.zero_division)
+        missed = self._rate() * len(chosen)
+        f = large_batch_f(p, chosen, settings.beta, settings.zero_division, missed)
         return float(f[0]) if settings.one_problem else f
+
+    def _rate(self) -> float:
+        """Return the mean number of missed items of a row."""
+        settings, missed = self.settings, self.model.missed
+        limited = settings.floors or settings.least or settings.most is not None
+        if missed is None or not settings.one_problem or limited:
+            return 0.0
+        return float(missed.rate)
 
     def _marginals(self, entries: Entries) -> Any:
         return self.model.marginals(entries, self.settings.threads)
@@ -290,14 +321,16 @@ class ThresholdRule(Rule):
     def decide_marginals(self, p: Entries) -> tuple[Chosen, Any]:
         """Decide rows with marginals p together: the entries (n, K) and the F-measures."""
         settings = self.settings
-        matrix = p.to_matrix(sparse.csr_array)
+        matrix, missed = p.to_matrix(sparse.csr_array), self._rate()
         if settings.form == "flat":
+            missed *= len(p.p)  # of all rows, which are one problem
             matrix = matrix.toarray().ravel() if sparse.issparse(matrix) else matrix.ravel()
         decision = from_marginals(
             matrix,
             average=settings.average if settings.form != "flat" else "macro",
             beta=settings.beta,
             zero_division=settings.zero_division,
+            missed=missed or None,
             n_jobs=settings.threads,
             **settings.limits,
             **dict[str, Any](settings.floors),

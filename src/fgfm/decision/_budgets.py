@@ -23,7 +23,7 @@ __all__ = ["decide_limited", "maximise_classes"]
 
 Real = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
-_STRIP = 4  # columns that are evaluated at once
+_STRIP = 4  # columns that are evaluated at once, at least
 _SAMPLED_ROWS = 1 << 14  # at least, of those that a long problem is started from
 _FEW = 1 << 13  # entries: such problems are started several times
 _FEW_STARTS = 8
@@ -110,7 +110,7 @@ class _Rows:
                 self.task, columns[labels], data, places, ends, chosen, *results
             )
 
-        column_bytes = BLOCK_BYTES // _STRIP
+        column_bytes = min(16 * self.proba.shape[0], BLOCK_BYTES // _STRIP)
         run_blocks(len(columns), column_bytes, self.objective.threads, work)
         return value, bounds
 
@@ -119,11 +119,18 @@ class _Rows:
         least, most = self.limits
         return float(np.maximum(most * multiplier, least * multiplier).sum() + bounds.sum())
 
-    def ascend(self, gains: Any) -> _Ascent | None:
-        """Decide by ascent from given gains of columns; return None if rows are not valid."""
-        n, m = self.proba.shape
-        marks, multiplier = np.zeros(len(self.entries[0]), np.int8), np.empty(n)
+    def decide(self, gains: Any) -> tuple[list[Any] | None, Real, Floats]:
+        """Decide by ascent from given gains of columns, which become those of the decision.
+
+        Returns columns, marks and multipliers; None instead of the columns if rows are not valid.
+        """
+        marks, multiplier = np.zeros(len(self.entries[0]), np.int8), np.empty(self.proba.shape[0])
         columns = native.decide_budget(self.task, *self.entries, gains, marks, multiplier)
+        return columns, marks, multiplier
+
+    def ascend(self, gains: Any) -> _Ascent | None:
+        """Decide and evaluate; return None if rows are not valid."""
+        columns, marks, multiplier = self.decide(gains)
         if columns is None:
             return None
         value, bounds = self.evaluate(columns, marks, multiplier)
@@ -144,7 +151,7 @@ class _Rows:
             expected_f = np.where(count > 0.0, value / weight / present, empty)
         if not self.objective.nonempty:
             expected_f[(count > 0.0) & (weight == 0.0)] = 0.0  # no row can have the label
-        weight = mean if self.weighted else np.ones(m)
+        weight = mean if self.weighted else np.ones_like(mean)
         total = float(weight @ np.nan_to_num(expected_f) / (weight.sum() or 1.0))
         return _Ascent(marks, gains, mean, expected_f, total, bound)
 
@@ -155,8 +162,7 @@ class _Rows:
         if n >= 4 * _SAMPLED_ROWS and self.entries[1] is None:
             step = n // _SAMPLED_ROWS
             sample = self.proba[step // 2 :: step]
-            sample = _Rows(sample, self.objective, self.limits, self.weighted)
-            sample.ascend(gains)
+            _Rows(sample, self.objective, self.limits, self.weighted).decide(gains)
         return gains
 
 

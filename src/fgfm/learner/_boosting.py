@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ class LabelBoosting:
     ----------
     n_jobs : int or None
         Number of threads, as in joblib.
+    tick : callable
+        Called with the share of the work that is done.
 
     Attributes
     ----------
@@ -43,8 +46,10 @@ class LabelBoosting:
         The logits of the frequencies, which rare labels are predicted by.
     """
 
-    def __init__(self, n_jobs: int | None = None) -> None:
-        self.n_jobs = n_jobs
+    def __init__(
+        self, n_jobs: int | None = None, tick: Callable[[float], None] = lambda share: None
+    ) -> None:
+        self._how = n_jobs, tick
 
     @staticmethod
     def most(X: Floats, m: int) -> int:
@@ -71,6 +76,7 @@ class LabelBoosting:
         ndarray of shape (n, m)
             Logits by the model that did not see the row.
         """
+        n_jobs, tick = self.__dict__.pop("_how")  # not to be saved
         n, m = labels.shape
         folds = list(KFold(_FOLDS, shuffle=True, random_state=seed).split(labels))
         most = int(_WORK / (m * X.shape[1]))
@@ -93,10 +99,12 @@ class LabelBoosting:
 
         least = np.minimum((labels == 0.0).sum(axis=0), (labels == 1.0).sum(axis=0))
         boosted = np.flatnonzero(least >= _POSITIVES)
-        jobs = (delayed(boost)(label, *fold) for label in boosted for fold in folds)
-        models = iter(Parallel(n_jobs=self.n_jobs, require="sharedmem")(jobs))
-        for label in boosted:
-            self.models[label] = [next(models) for _ in folds]
+        tasks = [(label, fold) for label in boosted.tolist() for fold in folds]
+        parallel = Parallel(n_jobs=n_jobs, require="sharedmem", return_as="generator")
+        models = parallel(delayed(boost)(label, *fold) for label, fold in tasks)
+        for k, ((label, _), model) in enumerate(zip(tasks, models, strict=True), 1):
+            self.models[label].append(model)
+            tick(k / len(tasks))
         return held_out
 
     def predict(self, X: Floats) -> Singles:

@@ -42,7 +42,7 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
     random_state : int, RandomState instance or None, default=None
         Seeds the forest and the folds of the further parts.
     verbose : int, default=0
-        1 prints the progress of the fit at most every five seconds, 2 after every part.
+        1 prints the progress of the fit at most every five seconds, 2 of every step.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         if table.observed is not None:
             Y[~table.observed] = -1
         progress = FitProgress(self, self.verbose)
-        progress.begin_models(PERCENT)
+        progress.begin_models(PERCENT, "percent")
         self._constants = _constants(Y[rows])
         self._varying = np.flatnonzero(np.isnan(self._constants))
         self._features = UsedFeatures().fit(X if len(rows) == n else X[rows])

@@ -97,7 +97,7 @@ class StackFit:
         boosting = LabelBoosting.most(self.X, self.labels.shape[1]) > 0
         self._add("linear ridge", KernelRidge(StandardFeatures(), "linear"), 5)
         if boosting:
-            self._add("boosting", LabelBoosting(self.n_jobs), 50)
+            self._add("boosting", LabelBoosting(self.n_jobs, self._ticks(5, 50)), 50)
         name = "Laplacian kernel ridge"
         few = (_FEW_LANDMARKS,) if boosting else ()
         self._add(name, KernelRidge(StandardFeatures(), "laplacian", *few), 60)
@@ -121,12 +121,14 @@ class StackFit:
             before, after = (self._stacked([*others, forest])[1] for forest in (half, whole))
             return after > (1.0 - _GAIN_OF_TREES) * before
 
-        def tick(share: float) -> None:
-            self.done(60 + int((PERCENT - 61) * share))
-
         many = len(self.labels) >= _MANY
-        self._add("forest", LabelForest(self.n_jobs, enough if many else None, tick), PERCENT - 1)
+        forest = LabelForest(self.n_jobs, enough if many else None, self._ticks(60, PERCENT - 1))
+        self._add("forest", forest, PERCENT - 1)
         self._combine()
+
+    def _ticks(self, first: int, last: int) -> Callable[[float], None]:
+        """Return a function of the share of the work between two percentages."""
+        return lambda share: self.done(first + int((last - first) * share))
 
     def _combine(self) -> None:
         self.stack, self._loss = self._stacked(list(self.held_out.values()))

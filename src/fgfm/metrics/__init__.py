@@ -6,6 +6,7 @@ from typing import Any
 
 from fgfm.metrics._best_threshold import best_threshold
 from fgfm.metrics._bounds import (
+    AbstentionRange,
     AbstentionThreshold,
     abstention_threshold,
     f_abstention_threshold,
@@ -17,6 +18,7 @@ from fgfm.metrics._f_measure import f_measure
 from fgfm.metrics._intervals import FDifference, FInterval, f_difference, f_interval
 
 __all__ = [
+    "AbstentionRange",
     "AbstentionThreshold",
     "CalibrationBins",
     "FDifference",

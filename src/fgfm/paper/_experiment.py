@@ -22,7 +22,7 @@ import numpy.typing as npt
 from sklearn.utils.parallel import delayed
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fgfm._factor_models import fit_factor_models
+from fgfm._factor_models import FactorModels
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.parallel import run_jobs
@@ -355,9 +355,8 @@ def _decide(
         return {}
     if estimator is None:
         estimator = RidgeLogistic(penalize_intercept=published, reference_class=published)
-    models = fit_factor_models(
-        estimator, X, Y, distinct, coherent=not published, random_state=random_state
-    )
+    models = FactorModels(coherent=not published)
+    models.fit(estimator, X, Y, distinct, random_state=random_state)
     estimates = dict(zip(distinct, models.estimate(inputs), strict=True))
     of_partition: dict[tuple[Factor, ...], Any] = {}
     decisions: dict[str, npt.NDArray[np.int8]] = {}

@@ -24,14 +24,16 @@ _STYLES = (
     {"marker": "o", "color": "0.45", "mfc": "white", "markersize": 6, "zorder": 2},
     {"marker": "D", "color": "C1", "mfc": "none", "markersize": 5, "zorder": 4},
 )
-_LEGEND = {"tuned": "tuned on these rows"}
+_LEGEND = {"tuned": "tuned on other rows"}
+_WORDS = {"better": "#00754F", "level": "0.45", "worse": "#B3470E"}
 
 
 class ReportDisplay:
     """What a decider changes against thresholds, label by label.
 
-    Each label has one dot for each decision rule of a report, joined by a line; the last line is
-    that of all labels.
+    Each label has one dot for each decision rule of a report; the last line is that of all labels.
+    F-measures of the decider have bars, their 95 % intervals, and a word says whether it is better
+    than the last rule by more than chance. Other measures are joined by a line.
 
     Parameters
     ----------
@@ -48,6 +50,10 @@ class ReportDisplay:
         Figure with the axes.
     dots_ : dict of matplotlib Line2D
         The dots of each decision rule.
+    bars_ : matplotlib LineCollection
+        The intervals, or the lines that join the dots of other measures.
+    words_ : list of matplotlib Text
+        "better", "level" or "worse", from top to bottom; none for other measures.
     labels_ : list
         The labels shown, from top to bottom.
 
@@ -72,6 +78,8 @@ class ReportDisplay:
     ax_: Any
     figure_: Any
     dots_: dict[str, Any]
+    bars_: Any
+    words_: list[Any]
     labels_: list[Any]
 
     def __init__(self, report: Any, *, measure: str = "f") -> None:
@@ -112,11 +120,22 @@ class ReportDisplay:
             ax = new_axes("ReportDisplay", (6.4, np.clip(1.6 + 0.25 * n, 2.5, 15.0)))
         self.ax_, self.figure_ = ax, ax.figure
         at, shown = np.arange(n) + 0.3 * (several & (np.arange(n) == n - 1)), values[order]
-        ax.hlines(at, shown.min(axis=1), shown.max(axis=1), color="0.8", linewidth=2.0, zorder=1)
+        if self.measure == "f":
+            first = self.report.iloc[:: len(rules)].iloc[order]  # of the decider
+            bars = first["low"], first["high"], {"color": "C0", "alpha": 0.3, "linewidth": 5.0}
+            words, legend = first["verdict"].tolist(), {rules[0]: f"{rules[0]}, 95 % interval"}
+        else:
+            bars = shown.min(axis=1), shown.max(axis=1), {"color": "0.8", "linewidth": 2.0}
+            words, legend = [], {}
+        self.bars_ = ax.hlines(at, *bars[:2], zorder=1, **bars[2])
         self.dots_ = {
-            rule: ax.plot(x, at, ls="none", label=_LEGEND.get(rule, rule), clip_on=False, **style)[
-                0
-            ]
+            rule: ax.plot(
+                *(x, at),
+                ls="none",
+                label=(_LEGEND | legend).get(rule, rule),
+                clip_on=False,
+                **style,
+            )[0]
             for rule, x, style in zip(rules, shown.T, _STYLES[: len(rules)], strict=True)
         }
         ax.set(xlabel=_MEASURES[self.measure], ylim=(at[-1] + 0.6, -0.6))
@@ -131,9 +150,16 @@ class ReportDisplay:
         ax.spines[["top", "right", "left"]].set_visible(False)
         ax.grid(axis="x", color="0.92")
         ax.set_axisbelow(True)
+        beside = ax.get_yaxis_transform()  # at the right end of each line
+        self.words_ = [
+            ax.text(1.02, y, word, transform=beside, va="center", size="small", color=_WORDS[word])
+            for y, word in zip(at, words, strict=False)
+        ]
         rivals = " and ".join(f"{value:.3f}" for value in values[-1, 1:])
-        overall = "overall " if several else ""
-        ax.set_title(f"{overall}{values[-1, 0]:.3f}, against {rivals}", pad=30)
+        title = f"{'overall ' if several else ''}{values[-1, 0]:.3f}, against {rivals}"
+        if words:
+            title += f": {words[-1]}"
+        ax.set_title(title, pad=30)
         ax.legend(
             loc="lower center",
             bbox_to_anchor=(0.5, 1.0),

@@ -25,13 +25,14 @@ Integers = npt.NDArray[np.int64]
 # The functions that the kernel calls, in its order (`Lapack` in _kernels/ridge_rows.hpp).
 _LAPACK = [
     *(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk")),
-    *(cython_lapack.__pyx_capi__[name] for name in ("dpotrf", "dpotri", "spotrf", "spotri")),
+    cython_lapack.__pyx_capi__["dpotrf"],
 ]
 # Largest number of unknowns, columns * (classes - 1), of a model that is fitted by itself with a
 # Cholesky factor of its Hessian; larger ones are fitted in batches by conjugate gradients.
 _CHOLESKY_LIMIT = 300
-# Dense rows up to this number are rotated into their span where that has fewer dimensions.
-_ROTATED_ROWS = 1024
+# Dense rows up to this number are rotated into their span where that has fewer dimensions, and
+# columns up to this number to their principal axes for conjugate gradients, which scale them.
+_ROTATED = 1024
 _DENSE_LIMIT = 1 << 24  # entries of a sparse X that may be densified (128 MB)
 _CACHED_EXTRAS = 16  # targets that share an extra column come one after the other
 
@@ -59,15 +60,9 @@ class Design(Shared):
     Grouped rows are computed on first use and cached. They are not pickled: a copy in another
     process computes its own, once for all jobs there.
 
-    Parameters
-    ----------
-    X : ndarray or CSR of shape (n, p)
-        Features, finite float64.
-    weight : ndarray of shape (n,)
-        Weights of the rows, positive.
-    centred : bool
-        Subtract the column means, which is possible where the intercept is not penalised. It keeps
-        large means out of the Hessian.
+    `X` is an array or CSR matrix (n, p) of finite float64, `weight` (n,) are positive weights of
+    the rows. `centred` subtracts the column means, which is possible where the intercept is not
+    penalised: it keeps large means out of the Hessian.
     """
 
     def __init__(self, X: Any, weight: Floats, *, centred: bool) -> None:
@@ -80,7 +75,7 @@ class Design(Shared):
 
     def _reset_caches(self) -> None:
         self._base: tuple[Floats, Integers | None, Any] | None = None  # X, and its groups
-        self._grouped: dict[int | None, tuple[Any, GroupedRows]] = {}  # by id of the extra column
+        self._grouped: dict[Any, tuple[Any, GroupedRows]] = {}  # by id of the extra column
         self._sparse: GroupedRows | None = None
         self._lock = threading.Lock()
 
@@ -98,14 +93,27 @@ class Design(Shared):
         small = (min(p, self.n) + 1) * (n_classes - 1) <= _CHOLESKY_LIMIT
         return small and (not self.is_sparse or self.n * p <= _DENSE_LIMIT)
 
-    def grouped(self, extra: Floats | None) -> GroupedRows:
-        """Return the distinct rows of X, densified, with `extra` as its last column."""
-        key = None if extra is None else id(extra)
+    def is_dense(self, n_classes: int, *, small: bool) -> bool:
+        """Return True if models are fitted to dense rows.
+
+        Conjugate gradients for more than two classes need the principal axes of few columns.
+        """
+        if not self.is_sparse or small:
+            return True
+        few = self.p <= _CHOLESKY_LIMIT and self.n * self.p <= _DENSE_LIMIT
+        return n_classes > 2 and few
+
+    def grouped(self, extra: Floats | None, *, principal: bool = False) -> GroupedRows:
+        """Return the distinct rows of X, densified, with `extra` as its last column.
+
+        If `principal` is true, few columns are rotated to their principal axes.
+        """
+        key = None if extra is None else id(extra), principal
         with self._lock:
             if key not in self._grouped:
                 # the entry holds a reference to extra: no other array gets its id meanwhile
-                self._grouped[key] = extra, self._group(extra)
-                cached = [k for k in self._grouped if k is not None]
+                self._grouped[key] = extra, self._group(extra, principal)
+                cached = [k for k in self._grouped if k[0] is not None]
                 for k in cached[: len(cached) - _CACHED_EXTRAS]:
                     del self._grouped[k]
             return self._grouped[key][1]
@@ -128,7 +136,7 @@ class Design(Shared):
             return np.zeros(X.shape[1])
         return np.asarray(np.average(X, axis=0, weights=self.weight))
 
-    def _group(self, extra: Floats | None) -> GroupedRows:
+    def _group(self, extra: Floats | None, principal: bool) -> GroupedRows:
         if self._base is None:
             dense = self.X.toarray() if self.is_sparse else np.ascontiguousarray(self.X)
             self._base = dense, *_equal_rows(dense)
@@ -143,11 +151,14 @@ class Design(Shared):
             X = X[first]
         columns = X - mean if len(X) > 1 else np.zeros_like(X)  # (G, p)
         basis = None
-        if _ROTATED_ROWS >= len(columns) < columns.shape[1]:
+        if _ROTATED >= len(columns) < columns.shape[1]:
             # columns = U s V'. With W = V' w the logits are U s W, and |W| = |w| at the minimum,
             # where w lies in the span of the rows: G columns suffice.
             left, size, basis = interruptible(np.linalg.svd, columns, full_matrices=False)
             columns = left * size  # (G, G)
+        elif principal and columns.shape[1] <= _ROTATED:
+            basis = interruptible(np.linalg.eigh, columns.T @ columns)[1].T
+            columns = columns @ basis.T
         Z = np.empty((len(columns), columns.shape[1] + 1))
         Z[:, 0] = 1.0
         Z[:, 1:] = columns

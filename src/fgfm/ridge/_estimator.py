@@ -85,11 +85,10 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Columns beyond the number of rows do not count, because the weights are rotated into the span
     of the rows.
 
-    Steps of larger models are solved for by conjugate gradients. Where many products are needed,
-    and there are at most 1023 columns, inverses of the blocks of the Hessian that belong to one
-    class precondition them. With sparse features a step is in single precision where twice the
-    penalty is at least 1e-5 of the largest curvature; gradients, losses and the stopping rule are
-    in double precision. When the mean loss has been less than that of the largest penalty, and
+    Steps of larger models are solved for by conjugate gradients, on the principal axes of up to
+    1024 dense columns. With sparse features a step is in single precision where twice the penalty
+    is at least 1e-5 of the largest curvature; gradients, losses and the stopping rule are in
+    double precision. When the mean loss has been less than that of the largest penalty, and
     exceeds the least so far by 5 % (and by 1e-6), smaller penalties are not tried, and their
     losses are inf. A loss that would fall once more, below its least, is missed.
 

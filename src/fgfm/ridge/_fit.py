@@ -116,7 +116,8 @@ def fit_ridge_logistic(
     encoded = []
     for target, column in zip(columns, extras, strict=True):
         y = np.asarray(target)[kept]
-        encoded.append(RidgeTarget(*_encode(y), own.get(id(column)), folds_of(y)))
+        classes, code = np.unique(y, return_inverse=True)
+        encoded.append(RidgeTarget(classes, code, own.get(id(column)), folds_of(y)))
     design = Design(X, weight, centred=not settings.penalize_intercept)
     fits = fit_targets(design, encoded, settings, n_jobs, progress)
     n_failed = sum(fit.n_failed for fit in fits)
@@ -131,18 +132,6 @@ def fit_ridge_logistic(
         fit if fit.held_out is None else fit._replace(held_out=on_all_rows(fit.held_out, rows, n))
         for fit in fits
     ]
-
-
-def _encode(y: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Return the sorted classes and the index of each row's class, as `numpy.unique` does."""
-    if y.dtype.kind in "iu" and y.dtype != np.uint64 and len(y):
-        least, largest = int(y.min()), int(y.max())
-        if largest - least < len(y):  # counting takes a tenth of the time of sorting
-            shifted = y.astype(np.int64) - least
-            occurs = np.bincount(shifted) > 0
-            classes = (np.flatnonzero(occurs) + least).astype(y.dtype)
-            return classes, (np.cumsum(occurs) - 1)[shifted]
-    return np.unique(y, return_inverse=True)
 
 
 def _check_magnitude(*arrays: Floats) -> None:

@@ -34,10 +34,6 @@ _COLUMNS = 64
 # that a chunk has fewer columns if there are more folds than _FOLDS.
 _ENTRIES = 1 << 22
 _FOLDS = 3
-# As in _kernels/ridge_cg.hpp: columns of a block of a Hessian that may be inverted, and entries of
-# the inverses of all folds (256 MB).
-_LARGEST_BLOCK = 1024
-_INVERSES_LIMIT = 1 << 25
 
 
 class RidgeSettings(NamedTuple):
@@ -61,55 +57,23 @@ class RidgeTarget(NamedTuple):
 
 
 class RidgeFit(NamedTuple):
-    """The fitted model of one target.
+    """The fitted model of one target."""
 
-    Attributes
-    ----------
-    classes : ndarray of shape (K,)
-        The classes, sorted.
-    coef : ndarray of shape (1, p) or (K, p)
-        Weights: of the second class against the first if K = 2, of every class if K > 2. Those of
-        an extra column come last.
-    intercept : ndarray of shape (1,) or (K,)
-        Intercepts.
-    penalty : float
-        The chosen penalty.
-    cv_losses : ndarray of shape (folds, L)
-        Mean log-loss on the test rows of each fold for each penalty of the grid; inf for
-        penalties that were not tried.
-    n_iter : int
-        Largest number of iterations of a fit.
-    n_failed : int
-        Number of fits that did not converge.
-    held_out : ndarray of shape (n, K) or None
-        The probabilities of each row from the fit of the fold that held it out, with the chosen
-        penalty; NaN for rows in no test fold.
-    """
-
-    classes: npt.NDArray[Any]
+    classes: npt.NDArray[Any]  # (K,), sorted
+    # (1, p) or (K, p) and (1,) or (K,): of the second class against the first if K = 2, of every
+    # class if K > 2. Weights of an extra column come last.
     coef: Floats
     intercept: Floats
-    penalty: float
-    cv_losses: Floats
-    n_iter: int
-    n_failed: int
+    penalty: float  # the chosen one
+    cv_losses: Floats  # (folds, L): mean log-loss of test rows; inf for penalties not tried
+    n_iter: int  # largest number of iterations of a fit
+    n_failed: int  # fits that did not converge
+    # (n, K) or None: probabilities of each row from the fold that held it out, with the chosen
+    # penalty; NaN for rows in no test fold
     held_out: Floats | None
 
     def predict_proba(self, X: Any, extra: Any = None) -> Floats:
-        """Predict the probabilities (n, K) of the classes.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, p)
-            Features, without the extra column.
-        extra : float or array-like of shape (n,), optional
-            Values of the extra column, if the model has one.
-
-        Returns
-        -------
-        ndarray of shape (n, K)
-            Probabilities; rows sum to 1.
-        """
+        """Predict the probabilities (n, K) of the classes; `extra` is a number or a column."""
         p = X.shape[1]
         logits = np.asarray(X @ self.coef[:, :p].T + self.intercept)
         if extra is not None:
@@ -142,25 +106,9 @@ def fit_targets(
     n_jobs: Any,
     progress: Callable[[int], object] | None,
 ) -> list[RidgeFit]:
-    """Choose the penalties and fit the models of all targets.
+    """Choose the penalties and fit the models of all targets, in order.
 
-    Parameters
-    ----------
-    design : Design
-        The features and the weights of the rows.
-    targets : list of RidgeTarget
-        The targets.
-    settings : RidgeSettings
-        The objective and the stopping rule.
-    n_jobs : int or None
-        Number of threads, as in joblib.
-    progress : callable, optional
-        Called with the number of targets fitted so far.
-
-    Returns
-    -------
-    list of RidgeFit
-        One fit per target, in order.
+    `progress` is called with the number of targets fitted so far.
     """
     fits: dict[int, RidgeFit] = {}
     groups: dict[Any, list[int]] = {}
@@ -172,7 +120,7 @@ def fit_targets(
         small = design.is_small(K, extra)
         # Sparse rows of large models are kept apart from the extra columns: targets with different
         # ones can be fitted together, but not with targets that have none.
-        same = (extra is None) if design.is_sparse and not small else id(extra)
+        same = id(extra) if design.is_dense(K, small=small) else extra is None
         groups.setdefault((small, K, id(folds), same), []).append(t)
     jobs = effective_n_jobs(n_jobs)
     chunks = []
@@ -225,10 +173,6 @@ def _certain_fit(design: Design, target: RidgeTarget, settings: RidgeSettings) -
 def _batch_size(design: Design, n_classes: int, n_folds: int) -> int:
     """Return the most large models that are fitted side by side, for bounded memory."""
     columns = min(_COLUMNS, _ENTRIES * _FOLDS // max(n_folds, _FOLDS) // max(design.n, design.p))
-    # dense rows are rotated where there are fewer rows than columns
-    block = (design.p if design.is_sparse else min(design.n, design.p)) + 1
-    if block <= _LARGEST_BLOCK:
-        columns = min(columns, _INVERSES_LIMIT // (block**2 * n_folds))
     return max(1, columns // (1 if n_classes == 2 else n_classes))
 
 
@@ -243,8 +187,8 @@ def _fit_chunk(
     small = design.is_small(K, extras[0])
     own = np.empty((0, 0))  # (T, n): extra columns beside sparse rows
     own_mean = np.empty((T, 0))
-    if small or not design.is_sparse:
-        groups = design.grouped(extras[0])
+    if design.is_dense(K, small=small):
+        groups = design.grouped(extras[0], principal=not small)
     else:
         groups = design.sparse_rows()
         if extras[0] is not None:

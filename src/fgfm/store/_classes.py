@@ -26,6 +26,7 @@ _OURS = {
     "fgfm.decider._class_model": "ClassModel",
     "fgfm.decider._decider": "FDecider",
     "fgfm.decider._label_set_model": "LabelSetModel",
+    "fgfm.decider._missed": "MissedItems",
     "fgfm.decision._constraints": "Constraints",
     "fgfm.factors._gcm": "GCM",
     "fgfm.factors._ilf": "ILFCompo",
