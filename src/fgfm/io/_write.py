@@ -103,11 +103,11 @@ class _TableWriter:
         cells = [column.tolist() for column in columns.values()]  # of NumPy, or of pyarrow
         text = io.StringIO()
         if self.format == "jsonl":
+            encode = json.JSONEncoder(default=str, ensure_ascii=False).encode
             for row in zip(*cells, strict=True):
                 # JSON has neither NaN nor dates
                 values = (None if cell != cell else cell for cell in row)
-                found = dict(zip(columns, values, strict=True))
-                text.write(json.dumps(found, default=str, ensure_ascii=False) + "\n")
+                text.write(encode(dict(zip(columns, values, strict=True))) + "\n")
         else:
             delimiter = "\t" if self.format == "tsv" else ","
             writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
