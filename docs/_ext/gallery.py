@@ -4,8 +4,10 @@ from __future__ import annotations
 
 ORDER = (
     "text.py",
+    "background.py",
     "images.py",
     "medicine.py",
+    "anomalies.py",
     "masks.py",
     "calibration.py",
     "beta.py",

@@ -154,7 +154,9 @@ def test_report_guarantees_certificates_and_files(tmp_path):
     cuts = report.xs("tuned", level="decision")["threshold"][:5]
     assert ((cuts > X.min(axis=0)) & (cuts < X.max(axis=0))).all()
     flat = FDecider(scores=True).fit(X[VAL, 0], Y[VAL, 0]).report(X[NEW, 0], Y[NEW, 0])
-    assert flat["threshold"].iloc[2] == pytest.approx(best_threshold(X[NEW, 0], Y[NEW, 0]))
+    assert flat["threshold"].iloc[2] == pytest.approx(
+        best_threshold(X[NEW, 0], Y[NEW, 0]), rel=0.01
+    )
 
 
 def test_thresholds_on_negative_scores():

@@ -99,3 +99,14 @@ def test_boosting_is_dropped_where_it_does_not(few_rows: None) -> None:
     X, Y = data(signal=False)
     model = StackClassifier(random_state=0).fit(X, Y)
     assert "boosting" not in model.parts_
+
+
+def test_beside_boosting_the_kernel_regression_is_kept_where_it_pays(few_rows: None) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((400, 30))
+    Y = (X @ rng.standard_normal((30, 2)) + 0.5 * rng.standard_normal((400, 2)) > 0.0).astype(int)
+    kernel = "Laplacian kernel ridge"
+    assert kernel not in StackClassifier(random_state=0).fit(X, Y).parts_
+    radius = np.stack([(X[:, :8] ** 2).sum(axis=1), (X[:, 8:16] ** 2).sum(axis=1)], axis=1)
+    model = StackClassifier(random_state=0).fit(X, (radius > 7.3).astype(int))
+    assert kernel in model.parts_

@@ -16,6 +16,10 @@ from sklearn.utils.parallel import Parallel
 from fgfm.paper import format_tables, reproduce
 
 
+class ClassifierWithALongNameThatFitsNoLine(GaussianNB):
+    pass
+
+
 def count_networks(folder, **settings):
     """Return the results, and the number of networks that were computed."""
     calls = []
@@ -105,7 +109,10 @@ def test_another_learner_is_summarised_under_its_name(small_settings, tmp_path):
     assert run.summary.settings["learners"] == ["GaussianNB"]
     assert len(run.summary.findings) == 3
     assert "Mean F1 on test rows, GaussianNB base learner" in format_tables(results)
-    chosen |= {"interactions": "all", "methods": ["gfm"], "estimates": "ours"}
+    chosen |= {"interactions": "all", "methods": ["ilf", "true"], "estimates": "ours"}
+    long = ClassifierWithALongNameThatFitsNoLine()
+    lines = format_tables(reproduce(tmp_path, estimator=long, **chosen)).splitlines()
+    assert max(map(len, lines)) <= 80
     products = reproduce(tmp_path, estimator=LogisticRegression(max_iter=1000), **chosen)
     both = products.runs["ours"].summary.settings["learners"]
     assert both == ["LogisticRegression", "LogisticRegression, products"]

@@ -235,15 +235,20 @@ private:
     // Look at the stored values of the rows once to see which features vary, draw some of these, and
     // look again for their bins. Rows without a stored value are in the bin of 0.
     void find_sparse(std::span<const Index> rows, const NodeSums& all, Split& best) {
+        // Pointers in local variables: the compiler cannot know that the stores leave them alone.
+        const std::int32_t* indices = X_.indices.data();
+        const std::uint8_t* bins = X_.bins.data();
+        const Index* indptr = X_.indptr.data();
+        Seen* const seen_of = seen_.data();
         touched_.clear();
         for (const Index row : rows) {
-            for (Index at = X_.indptr[row]; at < X_.indptr[row + 1]; ++at) {
-                Seen& seen = seen_[X_.indices[at]];
+            for (Index at = indptr[row], end = indptr[row + 1]; at < end; ++at) {
+                Seen& seen = seen_of[indices[at]];
                 if (seen.count++ == 0) {
-                    touched_.push_back(X_.indices[at]);
-                    seen.bin = X_.bins[at];
+                    touched_.push_back(indices[at]);
+                    seen.bin = bins[at];
                 }
-                seen.varies = seen.varies || seen.bin != X_.bins[at];
+                seen.varies |= seen.bin != bins[at];
             }
         }
         const Index n = length(rows);
@@ -262,11 +267,12 @@ private:
             starts_.push_back(starts_.back() + seen_[order_[k]].count);
         }
         entries_.resize(starts_.back());
-        std::vector<Index>& next = starts_;  // starts_[k] becomes the end of feature k
+        Index* const next = starts_.data();  // starts_[k] becomes the end of feature k
+        Entry* const entries = entries_.data();
         for (const Index row : rows) {
-            for (Index at = X_.indptr[row]; at < X_.indptr[row + 1]; ++at) {
-                const std::int32_t slot = seen_[X_.indices[at]].slot;
-                if (slot >= 0) entries_[next[slot]++] = {row, X_.bins[at]};
+            for (Index at = indptr[row], end = indptr[row + 1]; at < end; ++at) {
+                const std::int32_t slot = seen_of[indices[at]].slot;
+                if (slot >= 0) entries[next[slot]++] = {row, bins[at]};
             }
         }
         Index start = 0;

@@ -41,7 +41,7 @@ def n_threads(n_jobs: Any) -> int:
     Same as `n_workers`, except that workers of a cluster do not count: with the backend of a
     cluster, None is 1, and -1 is all cores of this machine.
     """
-    if n_jobs is None and "joblib" not in sys.modules:
+    if (n_jobs is None and "joblib" not in sys.modules) or (type(n_jobs) is int and n_jobs == 1):
         return 1  # without importing joblib: no context can be active
     workers = n_workers(n_jobs)
     if workers == 1:

@@ -70,7 +70,7 @@ class LogLinearPool:
         LogLinearPool
             The fitted pool.
         """
-        f = self._logarithms(distributions)  # (J, n, K)
+        f = self._logarithms(np.stack(distributions))  # (J, n, K)
         w = np.ones(len(code)) if weight is None else weight
         kept = np.isfinite(f).all(axis=(0, 2)) & (w > 0.0)
         code, w = code[kept], w[kept]
@@ -123,9 +123,10 @@ class LogLinearPool:
 
     def log_weights(self, distributions: Sequence[Floats]) -> Floats:
         """Return the logarithms (n, K) of the pooled probabilities, up to a number per row."""
-        eta = np.tile(self.shifts_, (len(distributions[0]), 1))
-        for weight, log_p in zip(self.weights_, self._logarithms(distributions), strict=True):
-            eta += weight * log_p  # in this order for any block of rows
+        eta = np.empty(distributions[0].shape)
+        eta[:] = self.shifts_
+        for weight, p in zip(self.weights_, distributions, strict=True):
+            eta += weight * self._logarithms(p)  # in this order for any block of rows
         return eta
 
     @property
@@ -133,9 +134,9 @@ class LogLinearPool:
         """The least probability; smaller ones count as this."""
         return _FLOOR if self.numbers is None else _TAIL
 
-    def _logarithms(self, distributions: Sequence[Floats]) -> Floats:
-        """Return the logarithms (J, n, K) of probabilities, with the floor."""
-        return np.asarray(np.log(np.maximum(np.stack(distributions), self.floor)))
+    def _logarithms(self, p: Floats) -> Floats:
+        """Return the logarithms of probabilities, with the floor."""
+        return np.asarray(np.log(np.maximum(p, self.floor)))
 
 
 def possible_numbers(numbers: Integers, m: int) -> Integers:

@@ -601,7 +601,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         return make_rule(self._model, settings)
 
     def _read(self, X: Any) -> Probabilities:
-        check_is_fitted(self)
+        if not hasattr(self, "_learned"):
+            check_is_fitted(self)  # which raises, in ten times the time
         if not self.multilabel_:
             check_class_order(X, self.classes_)
         check_same_names(column_names(X), self._column_names_in, "X", "fit")

@@ -80,12 +80,9 @@ class Entries(NamedTuple):
             return chosen
         if kind is list:
             return self.to_lists(chosen)
-        rows, columns = np.nonzero(chosen)
-        at = self.labels[rows, columns]
-        ones = np.ones(len(rows), dtype=np.int8)
-        labels = kind((ones, (rows, at)), shape=(len(chosen), self.m))
-        labels.sort_indices()
-        return labels
+        at = self.labels[chosen != 0]  # in increasing order in each row
+        ends = np.append(0, np.count_nonzero(chosen, axis=1).cumsum())
+        return kind((np.ones(len(at), dtype=np.int8), at, ends), shape=(len(chosen), self.m))
 
     def to_matrix(self, kind: Any) -> Any:
         """Return the probabilities (n, m): an array, or `kind`, a class of CSR or `list`."""

@@ -120,7 +120,8 @@ def read_probabilities(
     if frame_library(matrix) is not None and not reset and not hasattr(owner, "feature_names_in_"):
         matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
     # scikit-learn's validation takes longer than the decision of a row.
-    plain = type(matrix) is np.ndarray and matrix.ndim == 2 and matrix.dtype.kind == "f"
+    is_array = type(matrix) is np.ndarray or sparse.issparse(matrix)
+    plain = is_array and matrix.ndim == 2 and matrix.dtype.kind == "f"
     known = not reset and not hasattr(owner, "feature_names_in_")
     if plain and known and matrix.shape[1] == owner.n_features_in_:
         pass

@@ -88,8 +88,6 @@ class LabelSetModel:
         entries, Y, weight = entries.take(kept), Y[kept], weight[kept]
         self.exponents = np.ones(2)
         s = Y.sum(axis=1).astype(np.int64)  # (n,)
-        if missed is not None and missed[kept].any():
-            self.missed = MissedItems().fit(missed[kept], s, weight)
         if observed is None:
             self.calibrator.fit(self._calibrated(entries), Y, weight)
             known = s
@@ -101,6 +99,9 @@ class LabelSetModel:
             rows = np.flatnonzero(complete)
             entries, Y, weight, s = entries.take(rows), Y[rows], weight[rows], s[rows]
         self.cardinalities = possible_numbers(known, entries.m)
+        if missed is not None and missed[kept].any():
+            most = max(1, int(self.cardinalities[-1]))
+            self.missed = MissedItems().fit(missed[kept], s, weight, most)
         if entries.m == 1:
             return self
         # Fitted to probabilities that have seen the labels of their row, it would be too certain.
@@ -186,7 +187,7 @@ class LabelSetModel:
         """Return J numbers of missed items, and p(number | s), (S + 1, J); empty without any."""
         if self.missed is None:
             return np.empty(0), np.empty((0, 0))
-        return self.missed.given(max(1, int(self.cardinalities[-1])))
+        return self.missed.numbers, self.missed.given
 
     def run_blocks(self, entries: Entries, threads: int, work: Callable[[slice], None]) -> None:
         """Call ``work(rows)`` for blocks of rows whose probabilities fit into a cache."""

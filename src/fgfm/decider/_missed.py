@@ -57,16 +57,15 @@ class MissedItems:
     ----------
     rate : float
         The mean number of a row.
-    power, scale : float
-        The values b and c.
-    numbers : ndarray of shape (K,)
-        The numbers that are possible.
-    pool : LogLinearPool
-        Their distribution, given that mean.
+    numbers : ndarray of shape (J,)
+        The numbers that the pool has shifts for. Probability between them is divided so that the
+        mean stays: the F-measure hardly differs there.
+    given : ndarray of shape (S + 1, J)
+        Their probabilities for each number of labels.
     """
 
-    def fit(self, missed: Integers, s: Integers, weight: Floats) -> MissedItems:
-        """Fit to the numbers of missed items and of labels of n rows."""
+    def fit(self, missed: Integers, s: Integers, weight: Floats, most: int) -> MissedItems:
+        """Fit to the numbers of missed items and of labels, up to S = `most`, of n rows."""
         mass = float(weight.sum())
         self.rate = float(weight @ missed) / mass
         scales = [self.rate * mass / float(weight @ (1.0 + s) ** b) for b in _POWERS]
@@ -75,23 +74,15 @@ class MissedItems:
             for b, c in zip(_POWERS, scales, strict=True)
         ]
         best = int(np.argmax(likelihoods))
-        self.power, self.scale = float(_POWERS[best]), scales[best]
-        self.numbers = possible_numbers(missed, np.iinfo(np.int64).max)
-        self.pool = LogLinearPool(self.numbers)
-        self.pool.fit(self._poisson(s), np.searchsorted(self.numbers, missed), weight)
+        numbers = possible_numbers(missed, np.iinfo(np.int64).max)
+
+        def distribution(s: Integers) -> list[Floats]:
+            mean = scales[best] * (1.0 + s[:, None]) ** _POWERS[best]
+            return [poisson.pmf(numbers, mean)]
+
+        pool = LogLinearPool(numbers)
+        pool.fit(distribution(s), np.searchsorted(numbers, missed), weight)
+        knots = hats(numbers)  # (K, J)
+        self.numbers = numbers[knots.argmax(axis=0)].astype(np.float64)
+        self.given = pool.predict_proba(distribution(np.arange(most + 1))) @ knots
         return self
-
-    def given(self, most: int) -> tuple[Floats, Floats]:
-        """Return J numbers, and their probabilities (S + 1, J) for each number of labels.
-
-        Between the numbers that the pool has shifts for, probability is divided so that the mean
-        stays: the F-measure hardly differs there.
-        """
-        knots = hats(self.numbers)  # (K, J)
-        p = self.pool.predict_proba(self._poisson(np.arange(most + 1)))  # (S + 1, K)
-        at = self.numbers[knots.argmax(axis=0)].astype(np.float64)
-        return at, np.ascontiguousarray(p @ knots)
-
-    def _poisson(self, s: Integers) -> list[Floats]:
-        mean = self.scale * (1.0 + s[:, None]) ** self.power
-        return [poisson.pmf(self.numbers, mean)]

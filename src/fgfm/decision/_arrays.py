@@ -15,8 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Place", "describe", "has_kernels", "is_foreign", "place_of", "tensors_of", "to_host"]
-
 _LIBRARIES = frozenset({"cupy", "cupyx", "jax", "jaxlib", "torch"})
 _CUDA = 2  # the number of this kind of device in DLPack
 

@@ -12,8 +12,6 @@ import numpy as np
 
 from fgfm._utils.text import near_match
 
-__all__ = ["Constraints", "LabelNumbers"]
-
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Constraints:

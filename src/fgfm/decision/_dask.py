@@ -18,8 +18,6 @@ from fgfm._utils.validation import check_same_rows
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import Problem
 
-__all__ = ["any_dask", "decide_lazily"]
-
 
 def any_dask(*values: Any) -> bool:
     """Return True if one of the values is a Dask array."""

@@ -29,8 +29,6 @@ from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import DenseProblem, Problem, run_kernel
 from fgfm.decision._quadrature import rules
 
-__all__ = ["Cardinalities", "Factors", "LabelSets"]
-
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
 

@@ -19,8 +19,6 @@ from fgfm.decision._objective import Objective
 from fgfm.decision._problem import Problem, run_kernel
 from fgfm.decision._quadrature import rules
 
-__all__ = ["SparseFactors", "sparse_problem"]
-
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
 

@@ -16,8 +16,6 @@ from fgfm.decision._objective import Objective
 from fgfm.decision._problem import run_kernel
 from fgfm.decision._quadrature import rules
 
-__all__ = ["Missed", "check_floors", "decide_with_floors", "warn_about_floors"]
-
 Real = npt.NDArray[Any]
 _LARGEST_RATE = 1e6
 _FORMS = (

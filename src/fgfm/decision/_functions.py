@@ -29,14 +29,6 @@ from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import check_array_types, decide_arrays
 
-__all__ = [
-    "from_cardinalities",
-    "from_factors",
-    "from_joint",
-    "from_marginals",
-    "from_samples",
-]
-
 _ENOUGH_ROWS = 3  # fewer may sum to 1 by chance
 
 
@@ -367,9 +359,7 @@ def from_factors(
     arrays = {f"Ps[{f}]": P for f, P in enumerate(parts)}
     if distributions is not None:
         check_distribution_count(distributions, len(parts))
-        named = {f"distributions[{f}]": d for f, d in enumerate(distributions)}
-        check_same_index(**named)
-        arrays |= named
+        arrays |= {f"distributions[{f}]": d for f, d in enumerate(distributions)}
     shared = {"n_factors": len(parts), "factors": factors}
     return decide_arrays(Factors, arrays, objective, average, **shared)
 

@@ -12,8 +12,6 @@ from fgfm._utils.validation import check_count
 from fgfm.decision._constraints import Constraints, LabelNumbers
 from fgfm.decision._measures import Measure
 
-__all__ = ["Limits"]
-
 Integers = npt.NDArray[np.int64]
 _NO_CONSTRAINTS = Constraints()
 

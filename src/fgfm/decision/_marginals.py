@@ -22,8 +22,6 @@ from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import DenseProblem, Problem, run_kernel
 from fgfm.decision._quadrature import rules
 
-__all__ = ["Marginals", "decide_marginal_rows"]
-
 Real = npt.NDArray[Any]
 _STRIP_BYTES = 128  # of a row: two cache lines
 _ALL = slice(None)

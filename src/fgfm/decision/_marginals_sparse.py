@@ -23,8 +23,6 @@ from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import Problem, run_kernel
 from fgfm.decision._quadrature import rules
 
-__all__ = ["CSRRows", "SparseMarginals", "SparseProblem"]
-
 Real = npt.NDArray[Any]
 Integers = npt.NDArray[np.int64]
 

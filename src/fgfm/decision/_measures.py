@@ -13,8 +13,6 @@ from typing import Any, ClassVar
 
 from fgfm import _kernels
 
-__all__ = ["MEASURES", "FMeasure", "Jaccard", "Measure"]
-
 
 class Measure:
     """A measure of label sets: how the expectation of the best set is found."""

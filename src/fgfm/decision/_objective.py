@@ -11,8 +11,6 @@ from fgfm._utils.validation import check_beta, check_choice, check_flag, check_z
 from fgfm.decision._limits import Limits
 from fgfm.decision._measures import MEASURES, Measure
 
-__all__ = ["Decision", "Objective"]
-
 
 class _Pair(NamedTuple):
     labels: Any

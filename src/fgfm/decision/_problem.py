@@ -29,8 +29,6 @@ from fgfm.decision._arrays import (
 )
 from fgfm.decision._objective import Decision, Objective
 
-__all__ = ["AVERAGES", "DenseProblem", "Problem", "decide", "decide_arrays", "run_kernel"]
-
 Real = npt.NDArray[Any]
 AVERAGES = ("samples", "macro", "weighted", "micro")
 

@@ -36,8 +36,6 @@ import numpy.typing as npt
 
 from fgfm._kernels import Rules
 
-__all__ = ["ERROR", "Nodes", "RuleTables", "nodes", "rule_tables", "rules"]
-
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 

@@ -13,7 +13,6 @@ from sklearn.base import clone
 from fgfm._utils.rows import take_rows
 from fgfm.decider import FDecider
 from fgfm.evaluation._scores import HeldOut
-from fgfm.metrics import f_measure
 
 
 class DeciderEvaluation(NamedTuple):
@@ -98,19 +97,11 @@ def evaluate_decider(
         decided.append(clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test]))
         if progress is not None:
             progress(k + 1, folds)
-    held_out = HeldOut(proba, truth, parts, decider.beta, decider.zero_division)
-    tuned, thresholds = held_out.tuned(decider.average)
-    rows = np.concatenate(parts)  # in the order of decisions
-    stack = sparse.vstack if sparse.issparse(proba) else np.concatenate
-    given: dict[str, Any] = {"average": decider.average, "zero_division": decider.zero_division}
-    f = {
-        rule: float(f_measure(labels, sets.astype(np.int8), decider.beta, **given))
-        for rule, labels, sets in (
-            ("decider", truth[rows], stack(decided)),
-            ("half", truth, proba > (0.0 if decider.scores else 0.5)),
-            ("threshold", truth, tuned),
-        )
-    }
+    half = 0.0 if decider.scores else 0.5
+    held_out = HeldOut(proba, truth, parts, decider.beta, decider.zero_division, half)
+    sets, thresholds = held_out.rules(decider.average, held_out.in_order(decided))
+    f = {rule: held_out.f_measure(chosen, decider.average) for rule, chosen in sets.items()}
+    f = {"decider": f.pop("f_optimal"), **f}
     return DeciderEvaluation(f, thresholds, n, folds)
 
 

@@ -79,8 +79,8 @@ def evaluate(
     >>> from fgfm.evaluation import evaluate
     >>> X, Y = make_multilabel_classification(400, n_classes=6, n_labels=3, random_state=0)
     >>> forest = RandomForestClassifier(100, oob_score=True, random_state=0)
-    >>> found = evaluate(FClassifier(forest), X, Y, folds=3)
-    >>> for rule, f in found.measures["instance_f"].items():
+    >>> evaluation = evaluate(FClassifier(forest), X, Y, folds=3)
+    >>> for rule, f in evaluation.measures["instance_f"].items():
     ...     print(f"{rule:<10} {f.value:.3f}")
     f_optimal  0.654
     half       0.638
@@ -111,11 +111,11 @@ def evaluate(
         if partial is not None:
             sets, proba, _ = decided[-1]
             beta, zero_division = classifier.beta, classifier.zero_division
-            f = [
-                f_measure(labels[rows], found, beta=beta, zero_division=zero_division)
-                for found in (sets["samples"], proba > 0.5)
-            ]
-            partial(k + 1, *f)
+            optimal, half = (
+                f_measure(labels[rows], chosen, beta=beta, zero_division=zero_division)
+                for chosen in (sets["samples"], proba > 0.5)
+            )
+            partial(k + 1, optimal, half)
     rows = np.concatenate(parts)
     ends = np.cumsum([len(part) for part in parts])
     sets = {name: np.concatenate([of[0][name] for of in decided]) for name in AVERAGES}

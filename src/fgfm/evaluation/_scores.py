@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -142,6 +143,8 @@ class HeldOut(NamedTuple):
         The rows of each part; the thresholds of a part are chosen on the other parts.
     beta, zero_division : float
         The F-measure.
+    half : float
+        What the rule "half" compares with: 0.5, or 0 if `proba` has scores.
     """
 
     proba: Any
@@ -149,34 +152,43 @@ class HeldOut(NamedTuple):
     parts: list[npt.NDArray[np.int64]]
     beta: float
     zero_division: float
+    half: float = 0.5
 
-    def tuned(self, average: str) -> tuple[Any, tuple[float, ...]]:
-        """Return the label sets (n, m) of tuned thresholds, and these of all parts.
+    def rules(self, average: str, optimal: Any) -> tuple[dict[str, Any], tuple[float, ...]]:
+        """Return the label sets (n, m) of each rule for an average, and the tuned thresholds.
 
-        There is one threshold of a part, the best for the average, or one of each label, the best
-        for its own F-measure: whichever obtains more on all rows.
+        The rules: "f_optimal", whose sets are given; "half", labels above 0.5; "threshold", the
+        better of one threshold, the best for the average, and one of each label, the best for its
+        own F-measure, as chosen for each part on the other parts.
         """
         best, chosen = -1.0, None
         for choose in (best_threshold, _label_thresholds):
             thresholds, above = [], []
             for rows in self.parts:
                 others = np.setdiff1d(np.arange(self.proba.shape[0]), rows)
-                t = choose(
-                    self.proba[others], self.truth[others], self.beta, self.zero_division, average
-                )
-                thresholds.append(t)
-                above.append(_above(self.proba[rows], t))
-            order = np.argsort(np.concatenate(self.parts))
-            if sparse.issparse(self.proba):
-                sets = sparse.csr_array(sparse.vstack(above))[order]
-            else:
-                sets = np.concatenate(above)[order]
-            given: dict[str, Any] = {"average": average, "zero_division": self.zero_division}
-            f = float(f_measure(self.truth, sets.astype(np.int8), self.beta, **given))
+                p, truth = self.proba[others], self.truth[others]
+                thresholds.append(choose(p, truth, self.beta, self.zero_division, average))
+                above.append(_above(self.proba[rows], thresholds[-1]))
+            sets = self.in_order(above)
+            f = self.f_measure(sets, average)
             if f > best:
                 best, chosen = f, (sets, tuple(np.ravel(np.array(thresholds)).tolist()))
         assert chosen is not None
-        return chosen
+        sets, flat = chosen
+        return {"f_optimal": optimal, "half": self.proba > self.half, "threshold": sets}, flat
+
+    def in_order(self, of_parts: Sequence[Any]) -> Any:
+        """Return the label sets of all rows from those of the parts."""
+        if sparse.issparse(of_parts[0]):
+            sets = sparse.csr_array(sparse.vstack(of_parts))
+        else:
+            sets = np.concatenate(of_parts)
+        return sets[np.argsort(np.concatenate(self.parts))]
+
+    def f_measure(self, sets: Any, average: str) -> float:
+        """Return the F-measure of label sets (n, m) of all rows together."""
+        options: dict[str, Any] = {"average": average, "zero_division": self.zero_division}
+        return float(f_measure(self.truth, sets.astype(np.int8), self.beta, **options))
 
 
 def _label_thresholds(
@@ -220,16 +232,15 @@ def score(
     obtained: dict[str, Floats] = {}
     averages: dict[str, AverageScores] = {}
     for average, measure in AVERAGES.items():
-        tuned, thresholds = held_out.tuned(average)
+        of_rule, thresholds = held_out.rules(average, optimal[average])
         scores = {}
-        of_rule = {"f_optimal": optimal[average], "half": held_out.proba > 0.5, "threshold": tuned}
         for rule, sets in of_rule.items():
             f = f_measure(truth, sets, beta, zero_division=zero_division, per_row=True)
-            found = score_measures(truth, sets, f, beta)
-            scores[rule] = found[measure]
+            values = score_measures(truth, sets, f, beta)
+            scores[rule] = values[measure]
             if average == "samples":
                 decided[rule], obtained[rule] = sets, f
-                for name, (value, terms) in found.items():
+                for name, (value, terms) in values.items():
                     measures[name][rule] = Value(value, _standard_error(terms, ends))
         averages[average] = _compare(scores, thresholds, ends)
     f = obtained["f_optimal"]

@@ -193,9 +193,9 @@ def _encode_sparse(X: Any) -> Columns:
         filled = stored.stop - stored.start == n  # no zeros: the first stored value is level 0
         levels[j] = max(1, len(values) + (not filled))
         for level in range(int(filled), len(values)):
-            at = csc.indices[stored][codes == level]
-            indices.append(at)
-            lengths.append(len(at))
+            rows = csc.indices[stored][codes == level]
+            indices.append(rows)
+            lengths.append(len(rows))
         if levels[j] == 1:
             lengths.append(0)
     flat = np.concatenate(indices) if indices else np.empty(0, dtype=np.int32)

@@ -71,18 +71,18 @@ def factors_from_dag(
     """
     networkx = import_optional("networkx", "factors_from_dag", "graph")
     graph = networkx.DiGraph()
-    for at, edge in enumerate(_as_list(edges, "edges", "pairs (parent, child)")):
-        graph.add_edge(*_check_edge(edge, at))
+    for k, edge in enumerate(_as_list(edges, "edges", "pairs (parent, child)")):
+        graph.add_edge(*_check_edge(edge, k))
     labels = _as_list(labels, "labels", "nodes")
     conditions = _as_list(given, "given", "nodes")
-    for at, node in enumerate(conditions):
+    for k, node in enumerate(conditions):
         if node not in graph:
-            raise ValueError(f"given[{at}] is {node!r}: a given node must occur in an edge")
-    for at, label in enumerate(labels):
+            raise ValueError(f"given[{k}] is {node!r}: a given node must occur in an edge")
+    for k, label in enumerate(labels):
         if label in conditions:
-            raise ValueError(f"labels[{at}] is {label!r}, which is in given: it cannot be both")
-        if label in labels[:at]:
-            raise ValueError(f"labels[{at}] is {label!r}: each label must be listed once")
+            raise ValueError(f"labels[{k}] is {label!r}, which is in given: it cannot be both")
+        if label in labels[:k]:
+            raise ValueError(f"labels[{k}] is {label!r}: each label must be listed once")
     if not networkx.is_directed_acyclic_graph(graph):
         cycle = " -> ".join(str(parent) for parent, _ in networkx.find_cycle(graph))
         raise ValueError(f"edges contain the cycle {cycle}: the graph must be acyclic")
@@ -104,15 +104,15 @@ def _as_list(values: Any, name: str, of: str) -> list[Any]:
     return list(values)
 
 
-def _check_edge(edge: Any, at: int) -> tuple[Any, Any]:
+def _check_edge(edge: Any, k: int) -> tuple[Any, Any]:
     """Validate an edge, and return its parent and its child."""
     unordered = isinstance(edge, (str, bytes, Set, Mapping))
     if unordered or not isinstance(edge, Collection) or len(edge) != 2:
-        raise ValueError(f"edges[{at}] is {edge!r}: an edge must be a pair (parent, child)")
+        raise ValueError(f"edges[{k}] is {edge!r}: an edge must be a pair (parent, child)")
     parent, child = edge
     for node in (parent, child):
         if node is None or not isinstance(node, Hashable):
             raise ValueError(
-                f"edges[{at}] has the node {node!r}: a node must be hashable and not None"
+                f"edges[{k}] has the node {node!r}: a node must be hashable and not None"
             )
     return parent, child

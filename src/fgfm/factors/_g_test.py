@@ -275,20 +275,20 @@ class _Tables:
 
     def _exact_2x2(self, counts: Integers) -> tuple[Floats, Floats]:
         """Return E[G] and var(G) of 2 x 2 tables from the counts of level 1, (K, columns)."""
-        at, where, z, c = self._distinct(counts)
-        moments = np.zeros((2, int(where[-1]) + 1))
-        moments[0, where], moments[1, where] = moments_2x2(self.n[z], self.rows[z, 1], c)
-        return moments[0][at], moments[1][at]
+        pair, numbers, z, c = self._distinct(counts)
+        moments = np.zeros((2, int(numbers[-1]) + 1))
+        moments[0, numbers], moments[1, numbers] = moments_2x2(self.n[z], self.rows[z, 1], c)
+        return moments[0][pair], moments[1][pair]
 
     def _mean_large(self, chosen: npt.NDArray[np.bool_]) -> Floats:
         """Return E[G] of the tables of some columns: the sum of the contributions of cells."""
         width = self.width[chosen]
         counts = np.hstack([self.c[:, np.repeat(chosen, self.width)], self.c0[:, chosen]])
-        at, where, z, c = self._distinct(counts)
-        contribution = np.zeros(int(where[-1]) + 1)
+        pair, numbers, z, c = self._distinct(counts)
+        contribution = np.zeros(int(numbers[-1]) + 1)
         for level in range(self.rows.shape[1]):
-            contribution[where] += expected_cell(self.n[z], self.rows[z, level], c)
-        shares, last = contribution[at], int(width.sum())
+            contribution[numbers] += expected_cell(self.n[z], self.rows[z, level], c)
+        shares, last = contribution[pair], int(width.sum())
         starts = np.cumsum(width) - width
         return np.asarray(_sum_from(shares[:, :last], starts) + shares[:, last:])
 
@@ -297,18 +297,18 @@ class _Tables:
 
         Returns
         -------
-        at : ndarray of shape (K, columns)
+        pair : ndarray of shape (K, columns)
             The number of the pair of each element of `counts`.
-        where, z, c : ndarray of shape (pairs,)
+        numbers, z, c : ndarray of shape (pairs,)
             The numbers that occur, ascending, with their strata and counts.
         """
         offset = np.concatenate([[0], np.cumsum(self.n + 1)])
-        at = offset[:-1, None] + counts
+        pair = offset[:-1, None] + counts
         present = np.zeros(offset[-1], dtype=bool)
-        present[at] = True
-        where = np.flatnonzero(present)
-        z = np.searchsorted(offset, where, side="right") - 1
-        return at, where, z, where - offset[z]
+        present[pair] = True
+        numbers = np.flatnonzero(present)
+        z = np.searchsorted(offset, numbers, side="right") - 1
+        return pair, numbers, z, numbers - offset[z]
 
 
 def _sum_from(values: npt.NDArray[Any], starts: Integers) -> npt.NDArray[Any]:

@@ -176,13 +176,17 @@ def _fit_logistic(X: Floats, y: Floats, w: Floats, prior: Floats, precision: Flo
     """
     intercept = np.arange(len(prior)) == len(prior) - 1
 
-    def loss(theta: Floats) -> float:
+    def at(theta: Floats) -> tuple[Floats, float]:
+        """Return the probabilities (n,) and the penalised loss."""
         t = theta @ X
-        return float(w @ (np.logaddexp(0.0, t) - y * t) + 0.5 * precision @ (theta - prior) ** 2)
+        e = np.exp(-np.abs(t))
+        loss = np.maximum(t, 0.0) + np.log1p(e) - y * t
+        q = np.where(t < 0.0, e, 1.0) / (1.0 + e)
+        return q, float(w @ loss + 0.5 * precision @ (theta - prior) ** 2)
 
-    theta, value = prior, loss(prior)
+    theta = prior
+    q, value = at(theta)
     for _ in range(_STEPS):
-        q = expit(theta @ X)
         gradient = X @ (w * (y - q)) - precision * (theta - prior)
         hessian = (X * (w * q * (1.0 - q))) @ X.T + np.diag(precision)
         # Coefficients that are 0 and would fall are fixed there.
@@ -192,11 +196,12 @@ def _fit_logistic(X: Floats, y: Floats, w: Floats, prior: Floats, precision: Flo
         for size in 0.5 ** np.arange(20):  # far from the solution a full step may be too long
             new = theta + size * step
             new = np.where(intercept, new, np.maximum(new, 0.0))
-            if (new_value := loss(new)) <= value:
+            new_q, new_value = at(new)
+            if new_value <= value:
                 break
         else:
             return theta
-        moved, theta, value = np.abs(new - theta).max(), new, new_value
+        moved, theta, q, value = np.abs(new - theta).max(), new, new_q, new_value
         if moved < _CONVERGED:
             break
     return theta

@@ -296,10 +296,10 @@ def run_network(
             decided += [best if method == "bayes" else labels[method] for method in methods]
             of_record += [(n, learner, method, factors[method]) for method in methods]
     # F of all decisions on the test rows, and its expectation under the true distribution
-    h, at = np.concatenate(decided), np.tile(np.arange(len(inputs)), len(decided))
+    h, row = np.concatenate(decided), np.tile(np.arange(len(inputs)), len(decided))
     P, d_0 = _frequencies(test.Y, test.X, len(inputs))
-    f = mean_f(P, d_0, at, h.astype(np.float64), beta).reshape(len(decided), -1)
-    exact = network.expected_f(inputs[at], h, beta=beta).reshape(len(decided), -1)
+    f = mean_f(P, d_0, row, h.astype(np.float64), beta).reshape(len(decided), -1)
+    exact = network.expected_f(inputs[row], h, beta=beta).reshape(len(decided), -1)
     # row by row, so that the last bits do not depend on the number of rows
     means = f.sum(axis=1).tolist(), (exact * proba).sum(axis=1).tolist()
     name = "+".join(map(str, structure))

@@ -275,10 +275,10 @@ class LabelNetwork:
         Decision
             ``labels`` (n, m) and ``expected_f`` (n,).
         """
-        state, at = np.unique(self._states(self._features(X)), return_inverse=True)
-        Ps, factors = [P[state] for P in self._exact_P], [f.tolist() for f in self.factors]
+        states, state = np.unique(self._states(self._features(X)), return_inverse=True)
+        Ps, factors = [P[states] for P in self._exact_P], [f.tolist() for f in self.factors]
         decision = from_factors(Ps, factors, beta=beta)
-        return Decision(decision.labels[at], decision.expected_f[at])
+        return Decision(decision.labels[state], decision.expected_f[state])
 
     def expected_f(self, X: Any, labels: Any, *, beta: float = 1.0) -> Floats:
         r"""Compute the expected F-measure of decisions, :math:`E[F_\beta(y, h) \mid x]`.
@@ -300,14 +300,14 @@ class LabelNetwork:
         beta = check_beta(beta)
         h = label_sets(labels, "labels")
         h = (h.toarray() if hasattr(h, "toarray") else h).astype(np.float64)  # (n, m)
-        state, at = np.unique(self._states(self._features(X)), return_inverse=True)
-        check_same_rows([len(at), len(h)], ["X", "labels"])
+        states, state = np.unique(self._states(self._features(X)), return_inverse=True)
+        check_same_rows([len(state), len(h)], ["X", "labels"])
         if h.shape[1] != self.n_labels:
             raise ValueError(
                 f"labels has {h.shape[1]} columns: the network has {self.n_labels} labels"
             )
-        merged = merge_factors([P[state] for P in self._exact_P], self.factors)
-        return mean_f(merged.P, merged.d[:, 0], at, h, beta)
+        merged = merge_factors([P[states] for P in self._exact_P], self.factors)
+        return mean_f(merged.P, merged.d[:, 0], state, h, beta)
 
     def bayes_f(self, *, beta: float = 1.0) -> float:
         """Compute the largest expected F-measure of any decision rule.
@@ -363,16 +363,16 @@ class LabelNetwork:
         return [of_joint(j.labelsets, j.proba) for j in self._joints]
 
 
-def mean_f(P: Floats, d_0: Floats, at: Integers, h: Floats, beta: float) -> Floats:
-    """Return the expected F-measure of label sets h (n, m) under P[at] and d_0[at]."""
+def mean_f(P: Floats, d_0: Floats, row: Integers, h: Floats, beta: float) -> Floats:
+    """Return the expected F-measure of label sets h (n, m) under P[row] and d_0[row]."""
     s, squared_beta = np.arange(1, P.shape[2] + 1), beta**2
     k = h.sum(axis=1).astype(np.int64)  # (n,)
-    value: Floats = d_0[at]  # of empty sets
+    value: Floats = d_0[row]  # of empty sets
     for size in np.unique(k[k > 0]):
         # E[F] is the sum over i in h of Delta_ik = sum_s (1 + beta^2) p_is / (beta^2 s + k)
         delta = P @ ((1.0 + squared_beta) / (squared_beta * s + size))  # (states, m)
-        rows = k == size
-        value[rows] = (delta[at[rows]] * h[rows]).sum(axis=1)
+        chosen = k == size
+        value[chosen] = (delta[row[chosen]] * h[chosen]).sum(axis=1)
     return value
 
 
@@ -494,12 +494,12 @@ def factor_sizes_of(structure: Any, name: str = "structure") -> tuple[int, ...]:
 
 def _check_sizes(sizes: Any, name: str = "factor_sizes") -> tuple[int, ...]:
     try:
-        given = tuple(sizes)
+        listed = tuple(sizes)
     except TypeError:
         raise TypeError(f"{name} is {sizes!r}: it must be a sequence of integers") from None
-    if not given:
+    if not listed:
         raise ValueError(f"{name} is empty: there must be at least one factor")
-    return tuple(check_count(size, f"{name}[{f}]", 1) for f, size in enumerate(given))
+    return tuple(check_count(size, f"{name}[{f}]", 1) for f, size in enumerate(listed))
 
 
 def _check_bits(n_parents: int, sizes: tuple[int, ...]) -> None:

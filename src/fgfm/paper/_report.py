@@ -177,7 +177,7 @@ def _means(summary: Summary) -> Iterator[str]:
         if len({m.n for m in summary.means if m.learner == learner}) < len(settings["sizes"]):
             continue  # run for the largest size only: shown by `_bayes_gaps`
         yield (
-            f"Mean F{settings['beta']:g} on test rows, {learner} base learner "
+            f"Mean F{settings['beta']:g} on test rows, {_shorten(learner, 24)} base learner "
             f"(distributions: {settings['reps']})"
         )
         for structure in settings["structures"]:
@@ -229,7 +229,7 @@ def _differences(summary: Summary) -> Iterator[str]:
             [s, *(shown(cells[s, n]) for n in settings["sizes"])] for s in settings["structures"]
         ]
         first, second = (NAMES[k] for k in pair)
-        yield f"{first} minus {second}, {learner}, paired, in units of 1e-4"
+        yield f"{first} minus {second}, {_shorten(learner, 24)}, paired, in units of 1e-4"
         yield from _grid(["n", *(f"{n} " for n in settings["sizes"])], rows)
         yield ""
     if pairs:

@@ -169,14 +169,14 @@ class DecisionDisplay:
 
     def _draw_labels(self, p: Floats, chosen: npt.NDArray[np.bool_]) -> None:
         """Draw a line and a dot for each label shown."""
-        ax, at = self.ax_, np.arange(len(p))
-        ax.hlines(at[~chosen], 0.0, p[~chosen], color="0.6", linewidth=1.0)
-        ax.hlines(at[chosen], 0.0, p[chosen], color="C0", linewidth=3.0)
+        ax, y = self.ax_, np.arange(len(p))
+        ax.hlines(y[~chosen], 0.0, p[~chosen], color="0.6", linewidth=1.0)
+        ax.hlines(y[chosen], 0.0, p[chosen], color="C0", linewidth=3.0)
         ax.axvline(0.5, color="0.3", linestyle="--", linewidth=1.0, zorder=1)
         style = {"linestyle": "none", "marker": "o", "markersize": 5, "clip_on": False}
-        (self.chosen_,) = ax.plot(p[chosen], at[chosen], color="C0", label="chosen", **style)
+        (self.chosen_,) = ax.plot(p[chosen], y[chosen], color="C0", label="chosen", **style)
         (self.others_,) = ax.plot(
-            p[~chosen], at[~chosen], color="0.45", mfc="white", label="not chosen", **style
+            p[~chosen], y[~chosen], color="0.45", mfc="white", label="not chosen", **style
         )
         for dots in (self.chosen_, self.others_):
             # The layout engine would place an artist without dots at a corner of the figure.
@@ -316,8 +316,8 @@ def shorten(names: Sequence[str]) -> list[str]:
     return [
         clipped(name, _NAME)
         if len(name) <= _NAME or count[clipped(name, _NAME)] == 1
-        else f"{clipped(name, _NAME - 4 - len(str(at)))} ({at})"
-        for at, name in enumerate(whole)
+        else f"{clipped(name, _NAME - 4 - len(str(k)))} ({k})"
+        for k, name in enumerate(whole)
     ]
 
 

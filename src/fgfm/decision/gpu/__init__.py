@@ -24,8 +24,6 @@ from fgfm.decision._objective import Decision, Objective
 from fgfm.decision.gpu import cardinalities, long, rows
 from fgfm.decision.gpu.functions import DOUBLE, SINGLE, Precision
 
-__all__ = ["decide"]
-
 _LONGEST_ROW = 16384  # labels that a program can keep in registers
 _LOWEST_FLOAT32 = -80.0  # logits of a sigmoid that float32 keeps, and its products
 _MOST_LABELS = 1024  # of a row of P; of factors, with numbers padded to powers of two

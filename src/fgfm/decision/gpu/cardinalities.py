@@ -33,8 +33,6 @@ from fgfm.decision.gpu.functions import (
     work_bytes,
 )
 
-__all__ = ["decide_cardinalities", "decide_factors"]
-
 _FEW = 64  # candidates in the list of a row; rows with more are decided by a second call
 _STEP = 4  # set sizes evaluated at once
 _SIZES = tl.constexpr(_STEP)

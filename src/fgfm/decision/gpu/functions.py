@@ -11,31 +11,6 @@ import triton.language as tl
 
 from fgfm._kernels import native
 
-__all__ = [
-    "DOUBLE",
-    "SINGLE",
-    "SMALL",
-    "TAIL",
-    "TINY",
-    "Precision",
-    "above",
-    "add_eight",
-    "add_pair",
-    "add_powers",
-    "best_or_empty",
-    "exponent",
-    "largest_labels",
-    "load_four",
-    "multiprocessors",
-    "nan_max",
-    "nan_min",
-    "next_level",
-    "one_minus_exp",
-    "powers",
-    "times",
-    "work_bytes",
-]
-
 SMALL = tl.constexpr(native.SMALL)  # labels up to this probability enter through power sums
 TAIL = tl.constexpr(native.TAIL)  # numbers of labels of probability exp(-TAIL) are negligible
 TINY = tl.constexpr(1e-30)  # rows of less probability, given a label, are decided on the host

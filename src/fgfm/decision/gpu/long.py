@@ -45,8 +45,6 @@ from fgfm.decision.gpu.many import (
 )
 from fgfm.decision.gpu.rows import check_rows, decide_listed
 
-__all__ = ["decide_rows"]
-
 _PART = 8192  # labels per program of a pass
 _TILE = 128  # labels that a program reads at once
 _WRITTEN = 16384  # labels per program of the last pass

@@ -41,18 +41,6 @@ from fgfm.decision.gpu.functions import (
     powers,
 )
 
-__all__ = [
-    "DENSE",
-    "MANY",
-    "POSTPONED",
-    "RULES",
-    "best_rank",
-    "decide_dense_rows",
-    "rank_list",
-    "table_of",
-    "with_empty_set",
-]
-
 RULES = 32  # rules of 1, 2, .., 32 nodes, which serve a_max / a_min up to 3000
 _RULES = tl.constexpr(RULES)
 _CHUNK = tl.constexpr(8)  # labels of a list that are compared at once

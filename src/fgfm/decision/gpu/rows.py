@@ -41,8 +41,6 @@ from fgfm.decision.gpu.functions import (
 )
 from fgfm.decision.gpu.many import DENSE, MANY, POSTPONED, decide_dense_rows
 
-__all__ = ["check_rows", "decide_listed", "decide_rows"]
-
 _CHUNK = tl.constexpr(8)  # labels of a list processed at once, at all nodes
 _PLACES = tl.constexpr(64)  # labels of a list processed at once otherwise
 _LISTS = 6  # work space of a program, in row lengths
