@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 
+import numpy as np
 import pytest
 
-from fgfm import decision
+from fgfm import FDecider, decision
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: fgfm[torch]")
 FDecision = pytest.importorskip("fgfm.torch").FDecision
@@ -169,3 +171,95 @@ def test_invalid_masks_raise():
         DiceDecision()(torch.zeros(4))
     with pytest.raises(TypeError, match="inputs is list: it must be a tensor"):
         DiceDecision()([[0.5]])
+
+
+# A fitted decider as a module
+
+
+def validation_rows(n, m, seed=0):
+    rng = np.random.default_rng(seed)
+    latent = rng.normal(size=(n, m)) * 1.5 - 0.8 + 0.5 * rng.normal(size=(n, 1))
+    return latent, (rng.random((n, m)) < 1.0 / (1.0 + np.exp(-latent))).astype(int)
+
+
+def check_module(decider, X):
+    """Compare the labels of the module with those of `predict`, for inputs of all precisions."""
+    module = FDecision.from_decider(decider)
+    for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
+        inputs = torch.as_tensor(X).to(dtype)
+        labels, value = module(inputs)
+        values = inputs.double().numpy()
+        expected = decider.predict(values)
+        assert np.array_equal(labels.numpy(), expected), dtype
+        assert value.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+        if hasattr(value, "expected_f"):
+            np.testing.assert_allclose(value, decider.expected_f(values), rtol=1e-6)
+    return module
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("scores", [False, True])
+@pytest.mark.parametrize("average", ["samples", "macro", "micro", "weighted"])
+def test_module_of_a_decider(average, scores, calibration):
+    latent, Y = validation_rows(10_500, 6)
+    X = 20.0 * latent + 50.0 if scores else 1.0 / (1.0 + np.exp(-latent))
+    decider = FDecider(average=average, scores=scores, calibration=calibration)
+    check_module(decider.fit(X[:500], Y[:500]), X[500:])
+
+
+def test_modules_of_flat_y():
+    latent, Y = validation_rows(3000, 4)
+    flat = FDecider(scores=True).fit(latent[:500, 0], Y[:500, 0])
+    check_module(flat, latent[500:, 0])
+    proba = 1.0 / (1.0 + np.exp(-latent[:, 0]))
+    both = np.column_stack([proba, 1.0 - proba])
+    named = np.array(["b", "a"])[Y[:, 0]]
+    decider = FDecider(pos_label="a").fit(both[:500], named[:500])
+    labels, _ = FDecision.from_decider(decider)(torch.as_tensor(both))
+    assert np.array_equal(labels, decider.predict(both) == "a")
+    classes = np.argmax(latent + np.random.default_rng(0).gumbel(size=latent.shape), axis=1)
+    decider = FDecider(average="macro", scores=True).fit(latent[:500], classes[:500])
+    check_module(decider, latent)
+    assert "average='samples', scores=True" in repr(FDecision.from_decider(flat))
+    with pytest.raises(
+        ValueError, match=r"inputs has shape \(3, 2\): it must have 2 dimensions, and"
+    ):
+        FDecision.from_decider(flat)(torch.zeros(3, 2))
+
+
+def test_module_of_a_decider_is_traced_and_keeps_its_precision():
+    latent, Y = validation_rows(1000, 5)
+    X = torch.as_tensor(latent).float()
+    rows = {0: torch.export.Dim("rows")}
+    for average in ("samples", "macro"):
+        decider = FDecider(
+            average=average, scores=True, max_labels=3 * (average == "samples") or None
+        )
+        module = FDecision.from_decider(decider.fit(X[:500], Y[:500]))
+        assert not list(module.parameters())
+        labels, value = module(X)
+        compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+        exported = torch.export.export(module, (X[:7],), dynamic_shapes=(rows,)).module()
+        copied = pickle.loads(pickle.dumps(copy.deepcopy(module).half().to("cpu")))
+        for found in (compiled(X), exported(X), copied(X)):
+            assert torch.equal(found[0], labels)
+            assert torch.equal(found[1], value)
+        assert module(X[:0])[0].shape == (0, 5)
+        assert torch.equal(module(X[3:4])[0], labels[3:4])
+
+
+@pytest.mark.parametrize(
+    ("decider", "message"),
+    [
+        (FDecider(), "it must be fitted"),
+        (FDecider(constraints=decision.Constraints(forbidden=(3,))), "decider has constraints"),
+        (FDecider(min_recall=0.5), "floors of each row"),
+        (FDecider(average="macro", max_labels=2), "limits on the number of labels"),
+    ],
+)
+def test_deciders_without_a_module(decider, message):
+    latent, Y = validation_rows(300, 4)
+    if message != "it must be fitted":
+        decider.set_params(scores=True).fit(latent, Y)
+    with pytest.raises(ValueError, match=message):
+        FDecision.from_decider(decider)

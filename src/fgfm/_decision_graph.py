@@ -95,6 +95,8 @@ def of_decider(decider: Any, dtype: str) -> Graph:
         raise ValueError(
             "decider has constraints, which cannot be exported: only min_labels and max_labels can"
         )
+    if not hasattr(decider, "n_features_in_"):
+        raise ValueError("decider was fitted to lists of arrays: it cannot be exported")
     decider._fitted_rule()  # which refuses parameters that changed since fit
     by_row = decider.multilabel_ and decider.average == "samples"
     # What only rows, or only batches, can have

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
@@ -16,7 +15,15 @@ from fgfm._model_scores import class_scores, label_scores
 from fgfm._utils.label_table import LabelTable, format_labels
 from fgfm._utils.rows import take_param_rows, take_rows
 
-__all__ = ["FittedModel", "TrainingRows", "check_classes", "check_model", "input_tags"]
+__all__ = [
+    "FittedModel",
+    "TrainingRows",
+    "check_classes",
+    "check_model",
+    "gives_scores",
+    "input_tags",
+    "score_bounds",
+]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -30,6 +37,23 @@ def check_model(estimator: Any) -> None:
         raise TypeError(
             f"estimator is {estimator!r}: it must have predict_proba or decision_function"
         )
+
+
+def gives_scores(estimator: Any) -> bool:
+    """Return whether a model has decision values, and no probabilities."""
+    return not hasattr(estimator, "predict_proba")
+
+
+def score_bounds(values: Floats) -> tuple[Floats, Floats]:
+    """Return the least and the largest score (m,) of labels that are not constant in training.
+
+    The scores of others are infinite; these get the bounds of all labels.
+    """
+    known = np.isfinite(values)
+    least = np.min(values, axis=0, where=known, initial=np.inf)
+    most = np.max(values, axis=0, where=known, initial=-np.inf)
+    varies = least <= most
+    return np.where(varies, least, least.min()), np.where(varies, most, most.max())
 
 
 def input_tags(estimator: Any) -> InputTags:
@@ -50,7 +74,7 @@ class FittedModel(NamedTuple):
     columns : ndarray
         The label of each column that it predicts.
     constants : ndarray of shape (m,)
-        The values of the labels that it does not predict.
+        The probabilities, or scores, of the labels that it does not predict.
     classes : ndarray
         The classes of a flat y; of two the positive one is the last.
     form : str
@@ -64,17 +88,16 @@ class FittedModel(NamedTuple):
     form: str
 
     def predict(self, X: Any) -> Floats:
-        """Return the probabilities (n, m) of all labels, or of all classes.
+        """Return the probabilities or scores (n, m) of all labels, or of all classes.
 
-        Decision values become probabilities by a sigmoid, to be calibrated.
+        The scores of labels that were constant in training are infinite.
         """
         if self.form == "classes":
-            scores = class_scores(self.estimator, X, self.classes)
-            return scores.values if scores.are_probabilities else softmax(scores.values, axis=1)
+            return class_scores(self.estimator, X, self.classes).values
         values, are_probabilities = label_scores(self.estimator, X, len(self.columns))
         if are_probabilities:
             return self._of_all_labels(values[:, :, 1])
-        return self._of_all_labels(expit(values[:, :, 1] - values[:, :, 0]))
+        return self._of_all_labels(values[:, :, 1] - values[:, :, 0])
 
     def out_of_bag(self) -> Floats | None:
         """Return the held-out probabilities (n, m) of the training rows, if the model has them.
@@ -100,14 +123,19 @@ class FittedModel(NamedTuple):
         return self._of_all_labels(np.asarray(p, dtype=np.float64))
 
     def _of_all_labels(self, p: Floats) -> Floats:
-        """Return the probabilities (n, m) of all labels from those of the model's columns."""
+        """Return the values (n, m) of all labels from those of the model's columns."""
         if self.form == "flat" and len(self.classes) == 2 and self.classes[1] < self.classes[0]:
-            p = 1.0 - p
+            p = -p if gives_scores(self.estimator) else 1.0 - p
         if np.array_equal(self.columns, np.arange(len(self.constants))):
             return np.asarray(p)
         everything = np.tile(self.constants, (len(p), 1))
         everything[:, self.columns] = p
         return everything
+
+
+def _constant_values(constants: Floats, scores: bool) -> Floats:
+    """Return the probabilities of constant labels, 0 or 1, or their infinite scores."""
+    return np.where(constants > 0.0, np.inf, -np.inf) if scores else constants
 
 
 def _uses_labels(step: Any) -> bool:
@@ -156,7 +184,8 @@ class TrainingRows(NamedTuple):
 
     def as_fitted(self, estimator: Any, columns: Integers) -> FittedModel:
         """Return a model that is fitted to some columns of these labels."""
-        return FittedModel(estimator, columns, self.means(), self.table.classes, self.table.form)
+        constants = _constant_values(self.means(), gives_scores(estimator))
+        return FittedModel(estimator, columns, constants, self.table.classes, self.table.form)
 
     def means(self) -> Floats:
         """Return the mean of each label (m,), 0 or 1 for constant labels."""
@@ -208,12 +237,12 @@ class TrainingRows(NamedTuple):
         return model
 
     def predict_fold(self, estimator: Any, fold: tuple[Integers, Integers]) -> Floats:
-        """Return the probabilities (n_test, m) of a model that is fitted to the training rows."""
+        """Return the values (n_test, m) of a model that is fitted to the training rows."""
         train, test = fold
         training = self.take(train)
         constants = training.means()
         if np.isin(constants, [0.0, 1.0]).all():
-            return np.tile(constants, (len(test), 1))
+            return np.tile(_constant_values(constants, gives_scores(estimator)), (len(test), 1))
         model = training.fit(estimator)._replace(classes=self.table.classes)
         return model.predict(take_rows(self.X, test))
 

@@ -21,7 +21,9 @@ from fgfm._held_out import (
     check_classes,
     check_model,
     check_not_one_label,
+    gives_scores,
     input_tags,
+    score_bounds,
 )
 from fgfm._utils.folds import make_folds, split_by_metadata
 from fgfm._utils.label_table import LabelTable, read_labels, set_label_attributes
@@ -57,7 +59,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
     ----------
     estimator : scikit-learn classifier, optional
         The model: a forest, a network, a pipeline, ``ClassifierChain(...)``. It needs
-        ``predict_proba``, or ``decision_function``, which is then calibrated. One that refuses a
+        ``predict_proba``, or ``decision_function``, the scores of `FDecider`. One that refuses a
         matrix y, and whose tags do not promise to take it, is fitted to each label, by a
         ``MultiOutputClassifier``, or a ``OneVsRestClassifier`` without ``predict_proba``. By
         default it is a `StackClassifier`, which needs no setting and no scaling of the features.
@@ -141,6 +143,8 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
     >>> model.expected_f(X[200:203]).round(2)
     array([0.95, 0.77, 0.88])
     """
+
+    _constants: Floats
 
     def __init__(
         self,
@@ -274,12 +278,15 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         if not predicted.any():
             raise ValueError("no row has held-out probabilities: choose other folds with cv")
         used = rows[predicted]
+        if decider.scores:
+            bounds = score_bounds(proba[predicted])
+            proba, self._constants = (np.clip(x, *bounds) for x in (proba, self._constants))
         self.decider_ = decider._fit_table(
             proba[predicted],
             None,
             table.at(used),
             None if weight is None else weight[used],
-            foreign=self._is_prefit(),
+            foreign=self._is_prefit() or decider.scores,
         )
         self.classes_ = self.decider_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
@@ -293,7 +300,8 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
     def _decider_params(self) -> dict[str, Any]:
         """Return the parameters of the decider."""
         params = self.get_params(deep=False)
-        return {name: value for name, value in params.items() if name not in _OF_MODEL}
+        shared = {name: value for name, value in params.items() if name not in _OF_MODEL}
+        return shared | {"scores": gives_scores(self._model())}
 
     def _is_prefit(self) -> bool:
         """Whether the model is fitted already."""
@@ -390,7 +398,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         return make_folds(cv, self.random_state, training.X, rows, n)(y)
 
     def _probabilities(self, X: Any) -> Floats:
-        """Return the probabilities (n, m) of the fitted model."""
+        """Return the probabilities, or scores, (n, m) of the fitted model."""
         classes = self.classes_[::-1] if self._reversed_classes else self.classes_
         form = self._label_form
         model = FittedModel(self.estimator_, self._columns, self._constants, classes, form)
@@ -407,8 +415,9 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         """Return the probabilities of the fitted model as `FDecider` reads them."""
         check_is_fitted(self, "decider_")
         check_parameters(self, {*self.decider_.get_params(), "verbose"})
-        p = clip_probabilities(self._probabilities(X), "X")
-        return Probabilities(dense_entries(p), X, None)
+        values, scores = self._probabilities(X), self.decider_.scores
+        p = values if scores else clip_probabilities(values, "X")
+        return Probabilities(dense_entries(p), X, None, scores)
 
     def _row_values(self, X: Any, rows: Probabilities) -> Entries:
         return feature_entries(X)

@@ -73,9 +73,9 @@ def export_decision(
         ``labels``, int8 of shape (rows, m), and ``expected_f``, of shape (rows,). A decider of the
         average "macro" or "micro" has the output ``calibrated``, of shape (rows, m), instead of
         ``expected_f``. One of a flat y takes one column or, of probabilities, the two of
-        ``predict_proba``; its outputs have shape (rows,), with label 1 for ``classes_[1]``. With
-        more than two classes ``labels`` are indices of ``classes_``, int64 of shape (rows,), and
-        ``calibrated`` has shape (rows, m).
+        ``predict_proba``; its outputs have shape (rows,), with label 1 for the positive class.
+        With more than two classes ``labels`` are indices of ``classes_``, int64 of shape (rows,),
+        and ``calibrated`` has shape (rows, m).
 
     Raises
     ------

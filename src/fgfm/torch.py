@@ -7,6 +7,7 @@ They need PyTorch (``pip install fgfm[torch]``) and must be imported explicitly:
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 try:
     import torch
@@ -14,6 +15,8 @@ except ImportError as error:
     raise ImportError("fgfm.torch needs PyTorch: pip install 'fgfm[torch]'") from error
 
 from fgfm import decision
+from fgfm._decision_graph import of_decider, source_of
+from fgfm._graph import Step
 from fgfm._utils.validation import (
     check_axes,
     check_beta,
@@ -114,6 +117,40 @@ class FDecision(torch.nn.Module):
     fgfm.decision.from_marginals : The function that the layer calls.
     """
 
+    @staticmethod
+    def from_decider(decider: Any) -> torch.nn.Module:
+        """Return the calibrated decision of a fitted decider as a module.
+
+        The module is made of PyTorch operations on float64 values, all rows at once, which
+        ``torch.compile`` and ``torch.export`` trace into; it has no parameters and no gradient.
+
+        Parameters
+        ----------
+        decider : FDecider or FClassifier
+            A fitted decider; of an `FClassifier` the module takes what ``estimator_`` predicts.
+
+        Returns
+        -------
+        torch.nn.Module
+            A module that takes a tensor of what `FDecider` was fitted to, probabilities or scores,
+            of shape (n, m), or (n,) of a flat y of two classes. It returns the labels of
+            ``predict``, int8, and the expected F-measures of rows with the average "samples",
+            otherwise the probabilities of ``predict_proba``; float64 of float64 inputs, else
+            float32. Labels of a flat y are 1 for the positive class; of more than two classes they
+            are indices of ``classes_``.
+
+        Raises
+        ------
+        ValueError
+            If the decider is not fitted, or has limits, floors or constraints that cannot be
+            exported (`fgfm.onnx.export_decision`).
+
+        Notes
+        -----
+        Inputs are not checked: probabilities are clipped to [0, 1], and NaN spoils its row.
+        """
+        return _CalibratedDecision(decider)
+
     def __init__(
         self,
         beta: float = 1.0,
@@ -171,6 +208,139 @@ class FDecision(torch.nn.Module):
             f"beta={self.beta:g}, zero_division={self.zero_division:g}, "
             f"nonempty={self.nonempty}, average={self.average!r}, from_logits={self.from_logits}"
         )
+
+
+class CalibratedLabels(NamedTuple):
+    """Labels and calibrated probabilities, where rows have no expected F-measure."""
+
+    labels: torch.Tensor
+    calibrated: torch.Tensor
+
+
+class _CalibratedDecision(torch.nn.Module):
+    """The graph of a decider, computed by PyTorch operations."""
+
+    def __init__(self, decider: Any) -> None:
+        super().__init__()
+        decider = vars(decider).get("decider_", decider)
+        graph = of_decider(decider, "float64")
+        self.scores = decider.scores
+        self.average = decider.average
+        self._flat = not decider.multilabel_ and len(decider.classes_) == 2
+        columns = (1,) if decider.scores else (1, 2)
+        self._columns = columns if self._flat else (decider.n_features_in_,)
+        self._source = source_of(decider.scores)
+        self._steps = graph.steps
+        self._outputs = {name: value.name for name, value in graph.outputs.items()}
+        for name, values in graph.constants.items():
+            self.register_buffer(name, torch.as_tensor(values), persistent=False)
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """Move constants to the device of a conversion; they keep their precision."""
+
+        def moved(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor.to(fn(tensor.new_empty(0)).device)
+
+        module: Any = super()
+        return module._apply(moved, recurse)
+
+    def forward(self, inputs: torch.Tensor) -> Decision | CalibratedLabels:
+        """Decide rows of probabilities or scores."""
+        if not isinstance(inputs, torch.Tensor):
+            raise TypeError(f"inputs is {type(inputs).__name__}: it must be a tensor")
+        values = inputs.detach()
+        if self._flat and values.ndim == 1:
+            values = values[:, None]
+        if values.ndim != 2 or values.shape[1] not in self._columns:
+            raise ValueError(
+                f"inputs has shape {tuple(inputs.shape)}: it must have 2 dimensions, and "
+                f"{' or '.join(map(str, self._columns))} columns"
+            )
+        known = {self._source: values, **dict(self.named_buffers())}
+        for step in self._steps:
+            found = _computed(step, [known[name] for name in step.inputs])
+            known.update(zip(step.outputs, found, strict=True))
+        labels, value = (known[name] for name in self._outputs.values())
+        value = value.to(torch.float64 if inputs.dtype == torch.float64 else torch.float32)
+        if "expected_f" in self._outputs:
+            return Decision(labels, value)
+        return CalibratedLabels(labels, value)
+
+    def extra_repr(self) -> str:
+        """Return the parameters for the repr of the layer."""
+        return f"average={self.average!r}, scores={self.scores}"
+
+
+_OPERATORS: dict[str, Any] = {
+    "Add": torch.add,
+    "And": torch.logical_and,
+    "Div": torch.div,
+    "Exp": torch.exp,
+    "Gather": lambda table, places: table[places],
+    "GatherElements": lambda x, places: torch.gather(x, 0, places),
+    "Greater": torch.gt,
+    "GreaterOrEqual": torch.ge,
+    "LessOrEqual": torch.le,
+    "Log": torch.log,
+    "Max": torch.maximum,
+    "Min": torch.minimum,
+    "Mul": torch.mul,
+    "Neg": torch.neg,
+    "ScatterElements": lambda x, places, entries: torch.scatter(x, 0, places, entries),
+    "Sigmoid": torch.sigmoid,
+    "Sqrt": torch.sqrt,
+    "Sub": torch.sub,
+    "Transpose": lambda x: x.transpose(0, 1),
+    "Where": torch.where,
+}
+
+
+def _computed(step: Step, inputs: list[torch.Tensor]) -> Any:
+    """Return the values of an operation of a graph: operators of ONNX, axes from the front."""
+    x, settings = inputs[0], step.settings
+    axis = settings.get("axis", 0)
+    match step.operator:
+        case "ArgMax":
+            value = torch.argmax(x, axis, keepdim=True)
+        case "Cast":
+            value = x.to(getattr(torch, settings["to"]))
+        case "Clip":
+            value = torch.minimum(torch.maximum(x, inputs[1]), inputs[2])
+        case "Concat":
+            value = torch.cat(inputs, axis)
+        case "CumSum":
+            value = _partial_sums(x, **settings)
+        case "ReduceMax":
+            value = torch.amax(x, axis, keepdim=True)
+        case "ReduceProd":
+            value = torch.prod(x, axis, keepdim=True)
+        case "ReduceSum":
+            value = torch.sum(x, axis, keepdim=True)
+        case "Slice":
+            value = x.narrow(axis, settings["start"], settings["stop"] - settings["start"])
+        case "Softmax":
+            value = torch.softmax(x, axis)
+        case "Split":
+            return torch.split(x, x.shape[axis] // len(step.outputs), axis)
+        case "Squeeze":
+            value = x.squeeze(axis)
+        case "TopK":  # of equal values the first
+            values, places = torch.sort(x, dim=0, descending=True, stable=True)
+            return values[: settings["k"]], places[: settings["k"]]
+        case "Unsqueeze":
+            value = x.unsqueeze(axis)
+        case _:
+            value = _OPERATORS[step.operator](*inputs)
+    return (value,)
+
+
+def _partial_sums(x: torch.Tensor, exclusive: bool, reverse: bool) -> torch.Tensor:
+    """Return partial sums along the first axis."""
+    x = x.flip(0) if reverse else x
+    if exclusive:
+        x = torch.cat([torch.zeros_like(x[:1]), x[:-1]])
+    total = torch.cumsum(x, 0)
+    return total.flip(0) if reverse else total
 
 
 class DiceDecision(torch.nn.Module):

@@ -74,6 +74,48 @@ def test_models(name, average):
     assert (again.predict_proba(X) == model.predict_proba(X)).all()
 
 
+class Margins(BaseEstimator):
+    """Decision values of some unit and offset."""
+
+    def __init__(self, unit=1.0, offset=0.0):
+        self.unit, self.offset = unit, offset
+
+    def fit(self, X, y):
+        self.model_ = OneVsRestClassifier(LogisticRegression()).fit(X, y)
+        self.classes_ = self.model_.classes_
+        return self
+
+    def decision_function(self, X):
+        return self.unit * self.model_.decision_function(X) + self.offset
+
+
+def test_unit_and_offset_of_decision_values_do_not_matter():
+    rare = np.column_stack([Y, np.arange(160) == 7, np.zeros(160, int)])  # constant in folds
+    for y in (rare, Y[:, 0], np.array(["a", "b", "c"])[Y[:, 0] + Y[:, 1]]):
+        given = {"average": "macro", "cv": 4, "random_state": 0}
+        best = FClassifier(Margins(), **given).fit(X, y)
+        assert best.decider_.scores
+        probable = FClassifier(OneVsRestClassifier(LogisticRegression()), **given).fit(X, y)
+        assert best.score(X, y) == pytest.approx(probable.score(X, y), abs=0.05)
+        other = FClassifier(Margins(2.0**-6, 64.0), **given).fit(X, y)
+        close(other.predict_proba(X), best.predict_proba(X), 1e-6)
+    prefit = Margins(100.0, -500.0).fit(X[:80], Y[:80])
+    model = FClassifier(prefit, cv="prefit").fit(X[80:], Y[80:])
+    close(
+        model.predict_proba(X),
+        FDecider(scores=True)
+        .fit(prefit.decision_function(X[80:]), Y[80:])
+        .predict_proba(prefit.decision_function(X)),
+    )
+    with pytest.raises(ValueError, match="scores is True and calibration is None"):
+        FClassifier(Margins(), calibration=None).fit(X, Y)
+
+
+def test_scores_of_the_absence_of_labels_are_noticed():
+    with pytest.warns(UserWarning, match="more frequent where X says that they are improbable"):
+        FClassifier(Margins(-1.0)).fit(np.tile(X, (3, 1)), np.tile(Y, (3, 1)))
+
+
 def test_a_model_of_all_labels_is_fitted_once_per_fold():
     network = Counting((4,), solver="lbfgs", alpha=1.0, random_state=0, max_iter=2000)
     Counting.fits = 0

@@ -106,7 +106,7 @@ def test_options_are_passed_on(rows, files):
         "--zero-division",
         "0",
     ]
-    options += ["--logits", "--min-labels", "1", "--max-labels", "2", "--folds", "0"]
+    options += ["--scores", "--min-labels", "1", "--max-labels", "2", "--folds", "0"]
     options += ["--constraints", "rules.json", "-j", "1"]
     printed = run_ok("tune", "z.npy", "sets.jsonl", "-o", "d.fgfm", *options, "--json").stdout
     report = json.loads(printed)

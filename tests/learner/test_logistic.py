@@ -13,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 
 import fgfm
 import fgfm.learner._logistic as module
+import fgfm.learner._parts as parts
 from fgfm import StackClassifier
 from fgfm.learner._features import CountFeatures
 from fgfm.learner._logistic import LabelLogistic
@@ -107,7 +108,7 @@ def test_part_of_the_classifier(tmp_path: Any) -> None:
     X, Y = texts()
     rng = np.random.default_rng(1)
     model = StackClassifier(random_state=0).fit(X[:1000], Y[:1000])
-    assert len(model.parts_) == 4
+    assert len(model.parts_) == 5
     p = model.predict_proba(X[1000:])
     np.testing.assert_array_equal(model.predict_proba(X[1000:1003]), p[:3])
     fgfm.save(model, tmp_path / "model.fgfm")
@@ -117,8 +118,17 @@ def test_part_of_the_classifier(tmp_path: Any) -> None:
     # Where they do not lower the held-out log-loss, they are not kept.
     noise = (rng.random(Y.shape) < expit(-1.0)).astype(np.int64)
     without = StackClassifier(random_state=0).fit(X[:1000], noise[:1000])
-    assert list(without.parts_) == [
-        "linear ridge on tf-idf",
-        "forest",
-        "linear ridge on log counts",
-    ]
+    assert len(without.parts_) == 3
+
+
+@pytest.mark.parametrize("signal", [True, False])
+def test_of_many_rows_logistic_regressions_replace_one_of_the_linear_ones(
+    signal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_MANY", 1000)
+    X, Y = texts(1000)
+    if not signal:
+        Y = np.random.default_rng(1).permutation(Y)
+    names = list(StackClassifier(random_state=0).fit(X, Y).parts_)
+    assert any(name.startswith("logistic") for name in names) == signal
+    assert ("linear ridge on log counts" in names) != signal

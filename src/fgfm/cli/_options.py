@@ -151,6 +151,7 @@ OPTIONS = {
         "most one label of each), parents, costs; labels by name or number.",
     ),
     "logits": _flag("The table has logits instead of probabilities.", "--logits"),
+    "scores": _flag("The table has scores of any unit instead of probabilities.", "--scores"),
     # what is written
     "wide": _flag("Write a column of 0 and 1 for each label.", "--wide"),
     "output_separator": Option(

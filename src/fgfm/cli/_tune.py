@@ -44,12 +44,12 @@ else by their order. Both files are read into memory.
 """
 _MOST_ROWS = 20_000  # of the cross-validation
 RULES = {"decider": "decider", "half": "p > 0.5", "threshold": "p > t"}
-_SAME = ("average", "beta", "zero_division", "max_labels")  # as in FDecider
+_SAME = ("average", "beta", "zero_division", "max_labels", "scores")  # as in FDecider
 _FLOORS = ("min_precision", "min_recall", "confidence")
 
 
 @opt.command(
-    f"out {opt.DECISION} nonempty calibration {' '.join(_FLOORS)} logits ids folds {opt.LABELS} "
+    f"out {opt.DECISION} nonempty calibration {' '.join(_FLOORS)} scores ids folds {opt.LABELS} "
     f"{opt.READING} labels_format jobs seed json",
     probs=opt.PROBS._replace(help="Table of probabilities of validation rows; as for decide."),
     truth=opt.Argument("LABELS", "True labels of the validation rows."),
@@ -95,7 +95,7 @@ def tune(context: typer.Context, params: dict[str, Any]) -> None:
         rows = load_validation(
             probs,
             truth,
-            logits=params["logits"],
+            logits=params["scores"],
             labels_format=params["labels_format"],
             columns=opt.label_columns(params["labels"]),
             separator=params["separator"],
@@ -142,7 +142,6 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
         given["average"] = "macro"
     return FDecider(
         **given,
-        scores=params["logits"],
         calibration=None if params["calibration"] == "none" else params["calibration"],
         nonempty=opt.read_flag(params["nonempty"]),
         min_labels=params["min_labels"] or 0,

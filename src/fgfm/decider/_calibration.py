@@ -53,7 +53,7 @@ _PRIOR_LABELS = 2.0
 _SLOPE_SPREAD = 0.02
 _SHIFT_SPREAD = 0.1
 # Constants of `ScoreCalibrator`.
-_TAILS = 1e-4, 0.02, 0.1, 0.4, 1.0
+_TAILS = 1e-4, 0.02, 0.1, 0.4, 1.0, 3.0
 _GAIN = 1.0  # in log-likelihood, for a reading that is less simple
 _CHOICE = 300_000  # entries that it is chosen on, at most
 

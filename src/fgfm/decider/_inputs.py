@@ -303,7 +303,7 @@ def _positive_class(X: Any, scores: bool, classes: Any) -> Any:
             row = int(np.argmax(wrong))
             raise ValueError(
                 f"X[{row}] is {both[row].tolist()} and y is flat: two columns must be the "
-                "probabilities of the two classes, which sum to 1; {_HINT}"
+                f"probabilities of the two classes, which sum to 1; {_HINT}"
             )
         return both[:, :1] if first_is_positive else both[:, 1:]
     return X

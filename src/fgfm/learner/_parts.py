@@ -22,8 +22,8 @@ Singles = npt.NDArray[np.float32]  # matrices of rows and labels are many
 
 PERCENT = 100
 _GAIN = 0.005  # share of the log-loss that an optional part must save
-_GAIN_OF_TREES = 0.002  # share that twice as many trees must save, where rows are many:
-_MANY = 5000
+_GAIN_OF_TREES = 0.002  # share that twice as many trees must save, where rows are many
+_MANY = 5000  # rows from which on time counts
 _FEW_LANDMARKS = 500  # which tell whether the kernel regression pays
 
 
@@ -83,12 +83,13 @@ class StackFit:
         names = list(logistic)[:most]
         linear = ("linear ridge on log counts", KernelRidge(log, "linear"))
         self._add("linear ridge on tf-idf", KernelRidge(tf_idf, "linear"), 10)
+        both = not names or len(self.labels) < _MANY
+        if both:
+            self._add(*linear, 20)
         for name in names:
             self._add(name, LabelLogistic(logistic[name], self.n_jobs), 30)
-        if not names:
-            self._add(*linear, 30)
         self._add_forest()
-        if names and self._drop_if_useless(*names):
+        if names and self._drop_if_useless(*names) and not both:
             self._add(*linear, PERCENT - 1)
             self._combine()
 
