@@ -130,5 +130,9 @@ def notes(result: Result) -> list[str]:
         f"difference over bins {found.bin_difference:.4f}.",
         f"t = {t}, chosen on {found.threshold_from}: the better of one threshold and one for each "
         "label.",
-        *([f"Thresholds are as good here for {', '.join(as_good)}."] if as_good else []),
+        *(
+            [f"Within two standard errors, thresholds are as good for {', '.join(as_good)}."]
+            if as_good
+            else []
+        ),
     ]
