@@ -17,14 +17,7 @@ import typer
 import fgfm
 import fgfm.cli
 import fgfm.io
-from command_line import (
-    make_rows,
-    read_terminal,
-    run,
-    run_ok,
-    started,
-    started_on_terminal,
-)
+from command_line import make_rows, read_terminal, run, run_ok, started, started_on_terminal
 from fgfm.cli._app import app
 
 COMMANDS = ["demo", "fit", "predict", "decide", "tune", "evaluate"]
@@ -133,14 +126,7 @@ def test_tables_do_not_control_the_terminal(tmp_path):
 def test_report_has_no_control_characters(evil, tmp_path):
     report = tmp_path / "report.html"
     run_ok(
-        *(
-            "evaluate",
-            evil,
-            "--labels",
-            "label *",
-            "-e",
-            "ridge",
-        ),
+        *("evaluate", evil, "--labels", "label *", "-e", "ridge"),
         *("--folds", "2", "--report", report),
     )
     content = report.read_text()

@@ -68,10 +68,7 @@ def test_constraints_are_read_from_json(source, tmp_path):
     [
         ('{"require": ["a"]}', "rules.json: constraints: there is no 'require'; did you mean 're"),
         ('{"required": ["aa"]}', "required has label 'aa': there is no such label; did you mean"),
-        (
-            '{"required": [3]}',
-            "required has label 3: it must be less than the number of",
-        ),
+        ('{"required": [3]}', "required has label 3: it must be less than the number of"),
         ('{"required": "a"}', "rules.json: constraints: required is 'a': it must be a list"),
         ('{"required": ["a"], "forbidden": [0]}', "label 0 ('a') is required and forbidden"),
         ('["a"]', "rules.json: it must be a JSON object of constraints"),

@@ -23,10 +23,7 @@ CASES = {
         (["tags.csv"], "name them, such as 'tags' (lists) (option: --labels)"),
         (["tags.csv", "-l", "tag"], "no column is called 'tag': did you mean 'tags'? (option"),
         (["tags.csv", "-l", "tags", "--text", "plase"], "'plase' (did you mean 'place'?) (option"),
-        (
-            ["all.csv", "-l", "-4", "--date", "x1"],
-            "is not a date such as 1999-12-31, nor are ",
-        ),
+        (["all.csv", "-l", "-4", "--date", "x1"], "is not a date such as 1999-12-31, nor are "),
         (
             ["tags.csv", "-l", "tags", "--number", "place"],
             "row 0, column 'place': 'south' is not a number, nor are 119 further cells of 120: "
@@ -49,10 +46,7 @@ CASES = {
         (["all.arff", "all.arff", "-o", "s.csv"], "model saved by fgfm"),
         (["all.csv", "all.arff", "-o", "s.csv"], "model saved by fgfm"),
         (["none.fgfm", "all.arff", "-o", "s.csv"], "none.fgfm: no such file"),
-        (
-            ["scaler.fgfm", "all.arff", "-o", "s.csv"],
-            "holds StandardScaler: it must",
-        ),
+        (["scaler.fgfm", "all.arff", "-o", "s.csv"], "holds StandardScaler: it must"),
         (["model.fgfm", "all.arff", "-o", "-", "--proba", "-"], "they must be two files"),
         (["model.fgfm", "all.arff", "-o", "s.doc"], "has the extension '.doc'"),
         (["model.fgfm", "bad.csv", "-o", "s.csv"], "there are no columns 'x1', 'x2', 'x3' (did"),
@@ -74,10 +68,7 @@ CASES = {
             ["long.arff", "--model", "named.fgfm"],
             "is not a label of training: there are 'red', 'green'",
         ),
-        (
-            ["all.arff", "--model", "model.fgfm", "-e", "svm"],
-            "--learner is an option for fit",
-        ),
+        (["all.arff", "--model", "model.fgfm", "-e", "svm"], "--learner is an option for fit"),
     ],
 }
 

@@ -10,13 +10,7 @@ from numpy.testing import assert_allclose
 from sklearn.multiclass import OneVsRestClassifier
 
 import fgfm
-from command_line import (
-    NAMES,
-    make_rows,
-    read_terminal,
-    run_ok,
-    started_on_terminal,
-)
+from command_line import NAMES, make_rows, read_terminal, run_ok, started_on_terminal
 from fgfm.evaluation import evaluate
 from fgfm.io import FeatureEncoder
 from fgfm.ridge import RidgeLogistic

@@ -118,12 +118,7 @@ def test_decimal_commas(dataset, tmp_path):
 @pytest.mark.filterwarnings("ignore:n_samples=")
 def test_number_that_is_the_name_of_a_column_raises(tmp_path):
     (tmp_path / "d.csv").write_text("x,1,2\n" + "1,1,0\n0,0,1\n" * 5)
-    command = [
-        "fit",
-        tmp_path / "d.csv",
-        "-o",
-        tmp_path / "m.fgfm",
-    ]
+    command = ["fit", tmp_path / "d.csv", "-o", tmp_path / "m.fgfm"]
     assert_one_line_error(run(*command, "--labels", "1"), "write '[1]' for the column")
     run_ok(*command, "--labels", "[1]")
 
@@ -161,17 +156,6 @@ def test_blank_labels_are_not_observed(folder, tmp_path):
     assert np.isnan(data.Y[:, 0]).sum() == 40
 
 
-def test_data_file_is_not_overwritten(folder, tmp_path):
-    data = tmp_path / "all.csv"
-    data.write_bytes((folder / "all.csv").read_bytes())
-    (tmp_path / "link.csv").symlink_to(data)
-    before = data.read_bytes()
-    for out in (data, tmp_path / "link.csv"):
-        result = run("fit", data, "--labels", ",".join(NAMES), "-o", out)
-        assert_one_line_error(result, "they must be two files")
-    assert data.read_bytes() == before
-
-
 @pytest.mark.parametrize(("module", "extra"), [("skops", "fgfm[cli]"), ("pandas", "fgfm[data]")])
 def test_missing_library_is_named(folder, monkeypatch, tmp_path, module, extra):
     monkeypatch.setitem(sys.modules, module, None)
@@ -190,14 +174,7 @@ def test_progress_bar_on_a_terminal(folder, tmp_path):
     assert b"left" in seen
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--jobs", 2],
-        ["-e", "ridge"],
-        ["-e", "forest"],
-    ],
-)
+@pytest.mark.parametrize("options", [["--jobs", 2], ["-e", "ridge"], ["-e", "forest"]])
 def test_interrupt_ends_with_one_line_and_no_file(options, tmp_path):
     X, Y = make_rows(3000)
     X = np.hstack([X, np.random.default_rng(0).normal(size=(len(X), 400))])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 import fgfm
 from command_line import (
     NAMES,
-    PROGRAM,
     assert_one_line_error,
     label_sets,
     make_rows,
@@ -142,15 +140,6 @@ def test_standard_input(folder, tmp_path, table_model):
     assert run_ok(*command, stdin=content).stdout == (tmp_path / "s.csv").read_text()
 
 
-@pytest.mark.slow
-def test_pipe_as_data(folder, tmp_path, table_model):
-    run_ok("predict", table_model, folder / "new.csv", "-o", tmp_path / "s.csv", "--ids", "id")
-    command = [*PROGRAM, "predict", table_model, "/dev/stdin", "--format", "csv", "--ids", "id"]
-    content = (folder / "new.csv").read_bytes()
-    result = subprocess.run(command, input=content, capture_output=True, check=True)
-    assert result.stdout.decode() == (tmp_path / "s.csv").read_text()
-
-
 @pytest.mark.filterwarnings("default")
 def test_unseen_categories_give_a_warning(folder, tmp_path, table_model):
     frame = pd.read_csv(folder / "new.csv", dtype=str)
@@ -189,21 +178,6 @@ def test_model_without_an_encoder_matches_columns_by_name(dataset, tmp_path):
     )
 
 
-def test_inputs_are_not_overwritten(folder, model, tmp_path):
-    data, copy = tmp_path / "all.csv", tmp_path / "model.fgfm"
-    data.write_bytes((folder / "all.csv").read_bytes())
-    copy.write_bytes(model.read_bytes())
-    before = data.read_bytes(), copy.read_bytes()
-    for options in (
-        ["-o", data],
-        ["-o", copy, "--output-format", "csv"],
-        ["-o", tmp_path / "s.csv", "--proba", f"{tmp_path}/./s.csv"],
-    ):
-        result = run("predict", copy, data, *options)
-        assert_one_line_error(result, "they must be two files")
-    assert (data.read_bytes(), copy.read_bytes()) == before
-
-
 def test_missing_library_is_named(folder, monkeypatch, tmp_path, model):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     result = run("predict", model, folder / "all.arff", "-o", tmp_path / "s.csv")
@@ -219,31 +193,6 @@ def test_closed_output_ends_the_program_quietly(tmp_path, model):
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0
-
-
-def kill_while_writing(target, delay, *arguments):
-    """Start a command, and kill it a moment after it has begun to write."""
-    with started(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        while process.poll() is None and not list(target.parent.glob(f".{target.name}.*.part")):
-            time.sleep(0.001)
-        time.sleep(delay)
-        process.kill()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("delay", [0.0, 0.01, 0.05])
-def test_killed_commands_leave_the_old_file_or_the_new_one(folder, tmp_path, model, delay):
-    X, Y = make_rows(4000)
-    save_arff(tmp_path / "many.arff", X, Y)
-    path, sets = tmp_path / "model.fgfm", tmp_path / "sets.csv"
-    predict = ["predict", model, tmp_path / "many.arff", "-o"]
-    complete = run_ok(*predict, "-").stdout
-    kill_while_writing(sets, delay, *predict, sets)
-    assert not sets.exists() or sets.read_text() == complete
-    path.write_bytes(model.read_bytes())
-    fit = ["fit", folder / "all.arff", "-o", path]
-    kill_while_writing(path, delay, *fit)
-    assert len(fgfm.load(path).classes_) == 4
 
 
 def test_limits_replace_those_of_the_model(folder, model, tmp_path):

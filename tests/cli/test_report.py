@@ -11,13 +11,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from command_line import assert_one_line_error, make_rows, run, run_ok, save_arff
+from command_line import make_rows, run_ok, save_arff
 
 STRANGE = ("<script>alert(1)</script>", "a & b", '"quoted"', "dark")
-OPTIONS = (
-    "--folds",
-    "2",
-)
+OPTIONS = ("--folds", "2")
 
 
 class Tables(HTMLParser):
@@ -141,13 +138,3 @@ def test_hard_rows_have_their_identifiers(folder, tmp_path):
         names = [row[0] for row in parsed.tables[3][1:]]
         assert len(set(names)) == 20
         assert all(re.fullmatch(pattern, name) for name in names), names
-
-
-def test_report_must_be_a_new_file(folder, tmp_path):
-    data = folder / "all.csv"
-    before = data.read_bytes()
-    result = run("evaluate", data, "--labels", "-4", "--report", data)
-    assert_one_line_error(result, "--report is")
-    assert data.read_bytes() == before
-    result = run("evaluate", data, "--labels", "-4", "--report", tmp_path / "no" / "r.html")
-    assert_one_line_error(result, "there is no folder")

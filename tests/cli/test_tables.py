@@ -185,12 +185,7 @@ def test_bad_cells_are_missing_or_leave_no_file(trial, tmp_path):
 def test_kinds_are_options(trial, tmp_path):
     path, _ = trial
     options = ["--text", "director", "--category", "colour,title", "--date", "released"]
-    options += [
-        "--drop",
-        "plot",
-        "--ids",
-        "film_id",
-    ]
+    options += ["--drop", "plot", "--ids", "film_id"]
     result = run_ok("fit", path / "films.csv", "-l", "genres", *options, "-o", tmp_path / "m")
     assert result.stderr.count("warning") == 0
     kinds = {name: kind for name, kind, _ in fgfm.load(tmp_path / "m").estimator_[0].summary()}
@@ -283,12 +278,7 @@ def test_labels_in_every_form_give_the_same_model(films, tmp_path):
             frame.to_csv(path, index=False)
         else:
             frame.to_parquet(path)
-        options = [
-            "--labels",
-            "genre*",
-            "-e",
-            "ridge",
-        ]
+        options = ["--labels", "genre*", "-e", "ridge"]
         run_ok("fit", path, *options, "-o", tmp_path / "m.fgfm")
         found = run_ok("predict", tmp_path / "m.fgfm", path)
         assert "ignored" not in found.stderr

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 
 import numpy as np
@@ -24,7 +22,6 @@ from command_line import (
     read_terminal,
     run,
     run_ok,
-    started,
     started_on_terminal,
 )
 from fgfm.evaluation import evaluate_decider
@@ -218,11 +215,7 @@ def test_output_fits_the_terminal(rows, files):
 INVALID = {
     "logits": ("a,b\n-3,2\n1,1\n", "a,b\n1,0\n0,1\n", "p1.csv, row 0, column 'a': -3.0 is not a"),
     "one row": ("a,b\n0.3,0.2\n", "a,b\n1,0\n", "p1.csv: there is 1 row: at least 2 are needed"),
-    "no label": (
-        "a,b\n0.3,0.2\n0.1,0.2\n",
-        "a,b\n0,0\n0,0\n",
-        "y1.csv: there is no positive",
-    ),
+    "no label": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n0,0\n0,0\n", "y1.csv: there is no positive"),
     "rows": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n1,0\n", "y1.csv: there are 1 row, and p1.csv has 2"),
     "names": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,c\n1,0\n0,1\n", "'c' is not a label of the prob"),
     "text": ("a,b\n0.3,x\n0.1,y\n", "a,b\n1,0\n0,1\n", "'x' is not a probability, nor are 1 fur"),
@@ -319,17 +312,6 @@ def test_folder_with_decider(rows, files):
 
 
 @pytest.mark.slow
-def test_standard_input(rows, files):
-    command = [*PROGRAM, "tune", "-", "y.csv", "--ids", "id", "-o", "d.fgfm", "--folds", "0"]
-    subprocess.run(
-        command, input=(files / "p.csv").read_bytes(), capture_output=True, check=True, timeout=120
-    )
-    run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "e.fgfm", "--folds", "0")
-    one, other = (fgfm.load(name).predict(rows[0]) for name in ("d.fgfm", "e.fgfm"))
-    assert_array_equal(one, other)
-
-
-@pytest.mark.slow
 def test_progress_on_a_terminal(files):
     command = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm"]
     with started_on_terminal(*command) as (process, terminal):
@@ -337,18 +319,6 @@ def test_progress_on_a_terminal(files):
         assert process.wait(120) == 0
     assert b"reading" in seen
     assert b"folds" in seen
-
-
-@pytest.mark.slow
-def test_stopped_program_leaves_no_decider(files):
-    with started(
-        "tune", "-", "y.csv", "--ids", "id", "-o", "d.fgfm", stdin=subprocess.PIPE
-    ) as process:
-        process.stdin.write((files / "p.csv").read_bytes())
-        process.stdin.flush()
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait(60)
-    assert sorted(path.name for path in files.iterdir()) == ["new.csv", "p.csv", "y.csv"]
 
 
 @pytest.mark.filterwarnings("ignore:min_precision=0.7 is not certified")

@@ -143,8 +143,5 @@ def test_invalid_arguments_raise(tmp_path):
 
 def test_closed_standard_output_raises(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
-    with (
-        pytest.raises(ValueError, match=r"standard output is closed"),
-        LabelSetWriter("-", NAMES),
-    ):
+    with pytest.raises(ValueError, match=r"standard output is closed"), LabelSetWriter("-", NAMES):
         pass

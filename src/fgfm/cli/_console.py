@@ -121,6 +121,8 @@ def progress(description: str, steps: bool = False) -> Iterator[Callable[..., No
         yield show_line
     finally:
         stopped.set()
+        if steps:
+            thread.join()
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.metadata import version
@@ -21,7 +22,7 @@ from fgfm.cli._evaluation_text import (
     measure_rows,
     notes,
 )
-from fgfm.metrics import f_measure
+from fgfm.decider import compare
 from fgfm.plotting import CalibrationDisplay, ReportDisplay
 
 __all__ = ["format_report"]
@@ -119,39 +120,32 @@ def _svg(display: Any, title: str) -> str:
 
 def _label_report(result: Result) -> Any:
     """Return precision, recall and F-measure of each label and rule, as `FDecider.report`."""
-    import pandas as pd
-
-    decided, records, index = result.evaluation.decisions, [], []
-    truth = decided.truth.astype(np.int8)
-    columns = [*((name, [j]) for j, name in enumerate(result.label_names)), ("overall", None)]
-    for name, chosen in columns:
-        for rule, sets in decided.sets.items():
-            y, h = (table if chosen is None else table[:, chosen] for table in (truth, sets))
-            hits, true, count = (y & h).sum(), y.sum(), h.sum()
-            per_row = chosen is None  # the mean over rows; of a label, that of all its rows
-            f = f_measure(y, h, result.beta, average="samples" if per_row else "macro")
-            values = (hits / count if count else np.nan, hits / true if true else np.nan, f)
-            records.append((true, count / len(y), *values))
-            index.append((escaped(name), RULE_NAMES[rule]))
-    return pd.DataFrame(
-        records,
-        index=pd.MultiIndex.from_tuples(index, names=["label", "decision"]),
-        columns=["support", "predicted", "precision", "recall", "f"],
-    )
+    decided, names = result.evaluation.decisions, [escaped(name) for name in result.label_names]
+    sets = {RULE_NAMES[rule]: (found.astype(int), np.nan) for rule, found in decided.sets.items()}
+    measure: dict[str, Any] = {"beta": result.beta, "average": "samples", "zero_division": 1.0}
+    with warnings.catch_warnings():  # on labels of few rows, as the page shows
+        warnings.simplefilter("ignore", UserWarning)
+        return compare(sets, decided.truth.astype(int), names, **measure)
 
 
 def _label_table(result: Result, report: Any) -> str:
     """Return a table of the labels, most frequent first."""
-    n, k = result.evaluation.n_rows, len(RULE_NAMES)
-    values = report.to_numpy(dtype=float).reshape(-1, k, 5)[:-1]  # (m, rules, columns)
-    order = np.argsort(-values[:, 0, 0], kind="stable")
+    decided, k = result.evaluation.decisions, len(RULE_NAMES)
+    true, chosen = decided.truth.sum(axis=0), decided.sets["f_optimal"].sum(axis=0)  # (m,)
+    values = report[["precision", "recall", "f"]].to_numpy().reshape(-1, k, 3)  # (m, rules, 3)
+    order = np.argsort(-true, kind="stable")
     rows = []
     for j in order[:_MOST_LABELS]:
-        counts = (values[j, 0, 0], n * values[j, 0, 1])
-        ratios = [*values[j, 0, 2:4], *values[j, :, 4]]
-        cells = ("-" if np.isnan(ratio) else f"{ratio:.4f}" for ratio in ratios)
-        name = clipped(result.label_names[j], _LENGTH)
-        rows.append([name, *(f"{count:.0f}" for count in counts), *cells])
+        defined = [
+            chosen[j],
+            true[j],
+            *(true[j] + sets[:, j].sum() for sets in decided.sets.values()),
+        ]
+        ratios = [*values[j, 0, :2], *values[j, :, 2]]
+        cells = (f"{r:.4f}" if of else "-" for r, of in zip(ratios, defined, strict=True))
+        rows.append(
+            [clipped(result.label_names[j], _LENGTH), str(true[j]), str(chosen[j]), *cells]
+        )
     heads = ["label", "true", "decided", "precision", "recall"]
     heads += [f"F{result.beta:g} {name}" for name in RULE_NAMES.values()]
     more = ""

@@ -103,11 +103,11 @@ class _TableWriter:
         cells = [column.tolist() for column in columns.values()]  # of NumPy, or of pyarrow
         text = io.StringIO()
         if self.format == "jsonl":
+            encode = json.JSONEncoder(default=str, ensure_ascii=False).encode
             for row in zip(*cells, strict=True):
                 # JSON has neither NaN nor dates
                 values = (None if cell != cell else cell for cell in row)
-                found = dict(zip(columns, values, strict=True))
-                text.write(json.dumps(found, default=str, ensure_ascii=False) + "\n")
+                text.write(encode(dict(zip(columns, values, strict=True))) + "\n")
         else:
             delimiter = "\t" if self.format == "tsv" else ","
             writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
@@ -236,9 +236,14 @@ class LabelSetWriter(_TableWriter):
         """Return the names of the labels of each row, as a list array."""
         import pyarrow as pa
 
-        csr = labels if sparse.issparse(labels) else sparse.csr_array(labels)
-        names = pa.array(self.label_names, pa.string()).take(pa.array(csr.indices))
-        return pa.ListArray.from_arrays(pa.array(csr.indptr, pa.int32()), names)
+        if sparse.issparse(labels):
+            ends, columns = labels.indptr, labels.indices
+        else:
+            rows, columns = np.nonzero(labels)
+            counts = np.bincount(rows, minlength=len(labels))
+            ends = np.concatenate([[0], np.cumsum(counts)])
+        names = pa.array(self.label_names, pa.string()).take(pa.array(columns))
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), names)
 
 
 class ProbabilityWriter(_TableWriter):
