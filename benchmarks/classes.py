@@ -24,7 +24,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from benchmarks.datasets import FOLDER, read
-from benchmarks.decider import NEAR, label_cuts
+from benchmarks.decider import NEAR, label_cuts, over_data
 from benchmarks.study import DOCS, write
 from fgfm import FDecider
 from fgfm.decision import from_classes
@@ -126,7 +126,7 @@ def summary(results: pd.DataFrame) -> str:
     lines += [
         "",
         f"`FDecider` against the best other rule by its mean ({RULES[str(best)]}): "
-        f"{d.mean():+.4f}; ahead, level, behind by more than .005 on {ahead}, "
+        f"{over_data(d)}; ahead, level, behind by more than .005 on {ahead}, "
         f"{len(d) - ahead - behind}, {behind} of {len(d)} problems.",
         "",
         "Expected minus obtained macro F1: " + ", ".join(_expected(results)) + ".",

@@ -28,7 +28,7 @@ import numpy.typing as npt
 import pandas as pd
 from joblib import Parallel, delayed
 from scipy import sparse
-from scipy.special import expit, logit
+from scipy.special import expit, logit, stdtrit
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
@@ -357,6 +357,14 @@ def run(name: str, learner: str, cache: Path) -> list[dict[str, Any]]:
     return [{"data": name, "learner": learner} | missing | row for row in found]
 
 
+def over_data(gain: pd.Series[float]) -> str:
+    """Format the mean of a gain by pair, and its 95 % interval, with data sets as the units."""
+    sums = (gain - gain.mean()).groupby(level="data").sum()
+    error = np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / len(gain)
+    width = float(stdtrit(len(sums) - 1, 0.975)) * error
+    return f"{gain.mean():+.4f} ({gain.mean() - width:+.4f} to {gain.mean() + width:+.4f})"
+
+
 class Scores:
     """The stored results, summarised for the data sets of development, the others, and all."""
 
@@ -392,7 +400,7 @@ class Scores:
                     average,
                     {
                         OURS: mean.pop(OURS),
-                        "gain": f"{d.mean():+.4f}",
+                        "gain": over_data(d),
                         "ahead, level, behind": f"{ahead}, {len(d) - ahead - behind}, {behind}",
                         **mean,
                         "pairs": str(len(f1)),

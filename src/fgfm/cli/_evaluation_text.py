@@ -117,11 +117,12 @@ def notes(result: Result) -> list[str]:
     low, high = min(found.thresholds), max(found.thresholds)
     t = f"{low:.3f}" if high - low < 5e-4 else f"{low:.3f} to {high:.3f}"
     side = "above" if excess.value >= 0.0 else "below"
-    as_good = [  # a gain within two standard errors of 0
-        measure_name(_AVERAGES[average], result.beta)
-        for average, scores in found.averages.items()
-        if not scores.gains["threshold"].value > 2.0 * scores.gains["threshold"].standard_error
-    ]
+    intervals = []
+    for average, scores in found.averages.items():
+        _, low_f, high_f = scores.intervals["f_optimal"]
+        verdict = scores.differences["threshold"].verdict
+        name = measure_name(_AVERAGES[average], result.beta)
+        intervals.append(f"{name} {low_f:.3f} to {high_f:.3f} ({verdict})")
     return [
         f"Standard errors over {over} in brackets. True labels per row: "
         f"{found.true_labels_per_row:.2f}.",
@@ -130,9 +131,6 @@ def notes(result: Result) -> list[str]:
         f"difference over bins {found.bin_difference:.4f}.",
         f"t = {t}, chosen on {found.threshold_from}: the better of one threshold and one for each "
         "label.",
-        *(
-            [f"Within two standard errors, thresholds are as good for {', '.join(as_good)}."]
-            if as_good
-            else []
-        ),
+        "95 % intervals of F-optimal decisions, and whether they are better than p > t by more "
+        f"than chance: {', '.join(intervals)}.",
     ]

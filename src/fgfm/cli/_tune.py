@@ -209,11 +209,16 @@ def _as_table(values: Mapping[str, Any], size: int) -> str:
     if found is not None:
         of_rows = "" if found["n_rows"] == values["rows"] else f" of {found['n_rows']} random rows"
         lines["obtained"] = f"by {found['folds']}-fold cross-validation{of_rows}:"
-        rules = format_table([(f"  {RULES[rule]}", f"{f:.4f}") for rule, f in found["f"].items()])
+        rows = [
+            (f"  {RULES[rule]}", f"{f:.4f} ({low:.3f} to {high:.3f})")
+            for rule, (f, low, high) in found["intervals"].items()
+        ]
+        rules = format_table(rows)
         one = len(found["thresholds"]) == found["folds"]
         notes = [f"t: {'one threshold' if one else 'one threshold for each label'}."]
-        if found["f"]["threshold"] >= found["f"]["decider"] - 5e-4:
-            notes[0] += " It is as good as the decider here."
+        verdict = found["differences"]["threshold"].verdict
+        notes[0] += f" In brackets 95 % intervals. Against t the decider is {verdict}"
+        notes[0] += "." if verdict != "level" else ": the rules do not differ by more than chance."
     last = {
         "decider": f"{clipped(values['decider'], 50)}, {size / 1e3:.0f} kB",
         "time": f"{values['seconds']:.1f} s",

@@ -12,7 +12,8 @@ from sklearn.base import clone
 
 from fgfm._utils.rows import take_rows
 from fgfm.decider import FDecider
-from fgfm.evaluation._scores import HeldOut
+from fgfm.evaluation._scores import HeldOut, intervals
+from fgfm.metrics import FDifference, FInterval
 
 
 class DeciderEvaluation(NamedTuple):
@@ -24,6 +25,10 @@ class DeciderEvaluation(NamedTuple):
         The F-measure of "decider"; of "half", labels with a probability above 0.5; of
         "threshold", labels with a probability above one threshold, or one for each label, that
         are best on the training rows: the better of the two.
+    intervals : dict of str to FInterval
+        Their 95 % intervals.
+    differences : dict of str to FDifference
+        That of "decider" minus that of each other rule, with a ``verdict``.
     thresholds : tuple of float
         The thresholds of all folds.
     n_rows : int
@@ -33,6 +38,8 @@ class DeciderEvaluation(NamedTuple):
     """
 
     f: dict[str, float]
+    intervals: dict[str, FInterval]
+    differences: dict[str, FDifference]
     thresholds: tuple[float, ...]
     n_rows: int
     folds: int
@@ -100,9 +107,11 @@ def evaluate_decider(
     half = 0.0 if decider.scores else 0.5
     held_out = HeldOut(proba, truth, parts, decider.beta, decider.zero_division, half)
     sets, thresholds = held_out.rules(decider.average, held_out.in_order(decided))
-    f = {rule: held_out.f_measure(chosen, decider.average) for rule, chosen in sets.items()}
-    f = {"decider": f.pop("f_optimal"), **f}
-    return DeciderEvaluation(f, thresholds, n, folds)
+    options = {"beta": decider.beta, "zero_division": decider.zero_division}
+    of_rules, differences = intervals(truth, sets, average=decider.average, **options)
+    of_rules = {"decider": of_rules.pop("f_optimal"), **of_rules}
+    f = {rule: found.f for rule, found in of_rules.items()}
+    return DeciderEvaluation(f, of_rules, differences, thresholds, n, folds)
 
 
 def _folds(truth: Any, folds: int, seed: int) -> npt.NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -11,7 +12,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm.metrics import best_threshold, calibration_bins, f_measure
+from fgfm.metrics import (
+    FDifference,
+    FInterval,
+    best_threshold,
+    calibration_bins,
+    f_difference,
+    f_interval,
+    f_measure,
+)
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.bool_]
@@ -42,6 +51,8 @@ class AverageScores(NamedTuple):
     f: dict[str, Value]  # by rule
     gains: dict[str, Value]  # of "f_optimal" over the other rules, paired by row
     thresholds: tuple[float, ...]  # of all folds: one, or one of each label
+    intervals: dict[str, FInterval]  # of 95 %, by rule
+    differences: dict[str, FDifference]  # of "f_optimal" to the other rules, with a verdict
 
 
 @dataclass(frozen=True)
@@ -71,7 +82,9 @@ class Evaluation(NamedTuple):
         ``gains[rule]`` is the F-measure of "f_optimal" minus that of the rule, paired by row.
     averages : dict
         ``averages[average]`` has the scores of label sets that were decided for "samples", "macro"
-        or "micro": ``f[rule]`` and ``gains[rule]``, each a `Value`, and the ``thresholds``.
+        or "micro": ``f[rule]`` and ``gains[rule]``, each a `Value`; the ``thresholds``; and
+        ``intervals[rule]`` and ``differences[rule]``, 95 % intervals of F-measures and of their
+        differences, whose ``verdict`` is "better", "level" or "worse".
     expected_f : Value
         Mean F-measure that the models expect of the "f_optimal" decisions.
     excess : Value
@@ -121,8 +134,9 @@ class Evaluation(NamedTuple):
 
 
 def _to_json(value: Any) -> Any:
-    if isinstance(value, (Value, AverageScores)):
-        value = value._asdict()
+    if hasattr(value, "_asdict"):
+        verdict = {"verdict": value.verdict} if isinstance(value, FDifference) else {}
+        value = value._asdict() | verdict
     if isinstance(value, dict):
         return {key: _to_json(part) for key, part in value.items()}
     if isinstance(value, tuple):
@@ -242,7 +256,10 @@ def score(
                 decided[rule], obtained[rule] = sets, f
                 for name, (value, terms) in values.items():
                     measures[name][rule] = Value(value, _standard_error(terms, ends))
-        averages[average] = _compare(scores, thresholds, ends)
+        # Labels that are neither true nor decided are left out of the macro F-measure.
+        empty = zero_division if average == "samples" else math.nan
+        compared = intervals(truth, of_rule, average=average, beta=beta, zero_division=empty)
+        averages[average] = _compare(scores, thresholds, ends, *compared)
     f = obtained["f_optimal"]
     bins = calibration_bins(expected, f, _BINS)
     gap = np.abs(bins.expected - bins.obtained)
@@ -262,8 +279,23 @@ def score(
     )
 
 
+def intervals(
+    truth: Any, sets: dict[str, Any], **options: Any
+) -> tuple[dict[str, FInterval], dict[str, FDifference]]:
+    """Return the intervals of the F-measure of each rule, and of the first one minus the others.
+
+    Warnings about few rows are not repeated for every rule.
+    """
+    (_, ours), *others = sets.items()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "only|labels that fewer", UserWarning)
+        of_rules = {rule: f_interval(truth, labels, **options) for rule, labels in sets.items()}
+        pairs = {rule: f_difference(truth, ours, labels, **options) for rule, labels in others}
+    return of_rules, pairs
+
+
 def _compare(
-    scores: dict[str, tuple[float, Floats]], thresholds: tuple[float, ...], ends: Any
+    scores: dict[str, tuple[float, Floats]], thresholds: tuple[float, ...], ends: Any, *found: Any
 ) -> AverageScores:
     """Return the scores of an average and the gains of the F-optimal rule."""
     best, best_terms = scores["f_optimal"]
@@ -278,6 +310,7 @@ def _compare(
             if rule != "f_optimal"
         },
         thresholds,
+        *found,
     )
 
 
