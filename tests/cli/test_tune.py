@@ -86,7 +86,7 @@ def test_tune_then_decide(rows, files, average):
     )
     assert lines[5] == f"expected       {expected:.4f}"
     assert lines[6] == "obtained       by 5-fold cross-validation:"
-    assert [line.split()[-4] for line in lines[7:10]] == [f"{value:.4f}" for value in f.values()]
+    assert [line.split()[-4] for line in lines[7:10]] == [f"{value.f:.4f}" for value in f.values()]
 
 
 def test_options_are_passed_on(rows, files):
