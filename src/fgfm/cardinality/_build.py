@@ -16,7 +16,6 @@ from fgfm._utils.validation import (
     check_choice,
     check_labels,
     check_numbered_columns,
-    check_one_weight_each,
     check_same_rows,
     clip_probabilities,
     distribution_array,
@@ -106,7 +105,12 @@ class JointCardinalities(LabelSetCardinalities):
     def __init__(self, labelsets: Any, proba: Any) -> None:
         self._proba = real_array(proba, "proba", ("row", "label set"))  # (n, L)
         self._sets = sparse.csr_array(labelsets, dtype=np.float64)  # (L, m)
-        check_one_weight_each(self._proba.shape[1], self._sets.shape[0])
+        columns, sets = self._proba.shape[1], self._sets.shape[0]
+        if columns != sets:
+            raise ValueError(
+                f"proba has {columns} columns and labelsets has {sets} rows: "
+                "there must be one probability for each label set"
+            )
         size = np.diff(self._sets.indptr)  # (L,)
         self._is_empty = size == 0
         largest = int(size.max(initial=1))

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from fgfm._kernels import constrain_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
-from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
+from fgfm._utils.validation import check_probabilities, sparse_marginals
 from fgfm.decision._floors import Missed, decide_with_floors
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import Problem, run_kernel
@@ -166,7 +166,7 @@ class SparseMarginals(SparseProblem):
         arrays = float_block(data), indices, indptr.astype(indices.dtype)
         csr = self.kind(arrays, shape=(n, m))
         if self._labels is None:
-            check_stored_probabilities(csr, self._names[0])
+            check_probabilities(csr, self._names[0])
         else:
             self.check(rows)
         return csr
@@ -195,4 +195,4 @@ class SparseMarginals(SparseProblem):
         for matrix, name in zip(self._matrices, self._names, strict=True):
             block = matrix[rows]
             block.sum_duplicates()
-            check_stored_probabilities(block, name, rows.start)
+            check_probabilities(block, name, rows.start)
