@@ -130,7 +130,11 @@ class JointCardinalities(LabelSetCardinalities):
 
     def masses(self, rows: slice, P: Floats) -> Floats:
         w = self._weights(rows)
-        return np.stack([w[:, self._is_empty].sum(axis=1), w[:, ~self._is_empty].sum(axis=1)])
+        masses = np.zeros((2, len(w)))
+        for mass, sets in zip(masses, (self._is_empty, ~self._is_empty), strict=True):
+            if sets.any():  # a sum would be in another order for a block of one row
+                mass[:] = np.cumsum(w[:, sets], axis=1)[:, -1]
+        return masses
 
     def marginals(self, rows: slice) -> Floats:
         return np.asarray(self._weights(rows) @ self._sets)
@@ -170,7 +174,7 @@ class SampleCardinalities(LabelSetCardinalities):
         return np.stack([(T - count) / T, count / T])
 
     def marginals(self, rows: slice) -> Floats:
-        return np.asarray(self._samples[rows].sum(axis=1) / self._samples.shape[1])
+        return np.asarray(self._samples[rows].sum(axis=1, dtype=np.float64) / self._samples.shape[1])
 
 
 def of_samples(samples: Any) -> Floats:
