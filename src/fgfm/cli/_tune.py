@@ -17,7 +17,7 @@ from fgfm.cli._models import label_frame, read_constraints, require_skops
 
 if TYPE_CHECKING:
     from fgfm import FDecider
-    from fgfm.evaluation import DeciderEvaluation
+    from fgfm.evaluation import Comparison
     from fgfm.io import Validation
 
 __all__ = ["EPILOG", "tune"]
@@ -43,7 +43,7 @@ Label columns are matched by name, and rows by the --ids that both files have,
 else by their order. Both files are read into memory.
 """
 _MOST_ROWS = 20_000  # of the cross-validation
-RULES = {"decider": "decider", "half": "p > 0.5", "threshold": "p > t"}
+RULES = {"f_optimal": "decider", "half": "p > 0.5", "threshold": "p > t"}
 _SAME = ("average", "beta", "zero_division", "max_labels", "scores")  # as in FDecider
 _FLOORS = ("min_precision", "min_recall", "confidence")
 
@@ -177,7 +177,7 @@ def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any], show: A
 
 def _cross_validate(
     decider: FDecider, proba: Any, Y: Any, params: Mapping[str, Any], show: Any
-) -> DeciderEvaluation | None:
+) -> Comparison | None:
     """Cross-validate on all rows, or on a sample of many; None if there are too few."""
     import numpy as np
 
@@ -211,7 +211,7 @@ def _as_table(values: Mapping[str, Any], size: int) -> str:
         lines["obtained"] = f"by {found['folds']}-fold cross-validation{of_rows}:"
         rows = [
             (f"  {RULES[rule]}", f"{f:.4f} ({low:.3f} to {high:.3f})")
-            for rule, (f, low, high) in found["intervals"].items()
+            for rule, (f, low, high) in found["f"].items()
         ]
         rules = format_table(rows)
         one = len(found["thresholds"]) == found["folds"]
