@@ -174,7 +174,8 @@ class SampleCardinalities(LabelSetCardinalities):
         return np.stack([(T - count) / T, count / T])
 
     def marginals(self, rows: slice) -> Floats:
-        return np.asarray(self._samples[rows].sum(axis=1, dtype=np.float64) / self._samples.shape[1])
+        draws = self._samples[rows]
+        return np.asarray(draws.sum(axis=1, dtype=np.float64) / draws.shape[1])
 
 
 def of_samples(samples: Any) -> Floats:
