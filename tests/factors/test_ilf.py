@@ -45,10 +45,7 @@ class GivenPValues:
     def __init__(self, p_values):
         self.p_values = np.asarray(p_values)
 
-    def pairs(self, X, Y, *, n_jobs=None, progress=None):
-        if progress is not None:
-            for done in range(1, 101):
-                progress(done, 100)
+    def pairs(self, X, Y, *, n_jobs=None):
         return PairwiseResult(self.p_values, -self.p_values, None)
 
 
@@ -310,16 +307,6 @@ def test_few_rows(n):
 # Estimator
 
 
-def test_progress_is_printed(capsys):
-    X, Y = toy(60)
-    ILFCompo(verbose=1).fit(X, Y)
-    assert "[ILFCompo] 6 of 6 steps" in capsys.readouterr().err
-    ILFCompo(GivenPValues(np.ones((6, 6))), verbose=1).fit(X, Y)
-    assert capsys.readouterr().err.count("\n") == 11
-    ILFCompo().fit(X, Y)
-    assert capsys.readouterr() == ("", "")
-
-
 def test_scikit_learn_conventions():
     ilf = ILFCompo("mi", 0.05, correction="bh", max_factor_size=3)
     twin = clone(ilf)
@@ -327,7 +314,6 @@ def test_scikit_learn_conventions():
     assert twin.get_params() == ilf.get_params()
     assert set(ilf.get_params()) == {
         "test", "alpha", "correction", "max_factor_size", "max_levels", "n_jobs", "random_state",
-        "verbose",
     }  # fmt: skip
     assert repr(ilf) == "ILFCompo(alpha=0.05, correction='bh', max_factor_size=3, test='mi')"
     X, Y = toy(50)

@@ -12,7 +12,7 @@ Elghazel, 2015).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +35,7 @@ from fgfm.factors._contingency import (
 )
 from fgfm.factors._g_test import KINDS, g_test_columns
 from fgfm.factors._markov_boundary import iamb
-from fgfm.factors._pairwise import PairwiseResult, Progress, check_alpha, check_labels
+from fgfm.factors._pairwise import PairwiseResult, check_alpha, check_labels
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -87,9 +87,7 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         self.df = df
         self.max_levels = max_levels
 
-    def pairs(
-        self, X: Any, Y: Any, *, n_jobs: int | None = None, progress: Progress | None = None
-    ) -> PairwiseResult:
+    def pairs(self, X: Any, Y: Any, *, n_jobs: int | None = None) -> PairwiseResult:
         """Test all pairs of labels.
 
         Parameters
@@ -100,8 +98,6 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
             Labels, 0 or 1.
         n_jobs : int, optional
             Number of jobs, over labels. The result does not depend on it.
-        progress : callable, optional
-            Called with the number of labels done and the number of labels in all.
 
         Returns
         -------
@@ -109,7 +105,10 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
             The p-values; the effects are empirical conditional mutual informations in nats.
         """
         data = self._validate(X, Y)
-        results = _run_batches(data, n_jobs, progress)
+        m, jobs = data.Y.shape[1], n_workers(n_jobs)
+        size = _BATCH_SIZE if jobs == 1 else max(1, min(_BATCH_SIZE, m // (4 * jobs)))
+        batches = [range(start, min(start + size, m)) for start in range(0, m, size)]
+        results = list(run_jobs((delayed(_test_batch)(data, part) for part in batches), n_jobs))
         p_values, effects = (np.vstack([result[k] for result in results]) for k in (1, 2))
         return PairwiseResult(p_values, effects, [b for result in results for b in result[0]])
 
@@ -146,25 +145,6 @@ class _TestData(Shared):
     def features(self, chosen: Iterable[int]) -> list[tuple[Integers, int]]:
         """Return the codes and the number of levels of some features."""
         return [(self.columns.codes(int(j)), int(self.columns.levels[j])) for j in chosen]
-
-
-def _run_batches(data: _TestData, n_jobs: int | None, progress: Progress | None) -> list[Any]:
-    """Test batches of labels, in parallel; keep their order."""
-    m = data.Y.shape[1]
-    jobs = n_workers(n_jobs)
-    size = _BATCH_SIZE if jobs == 1 else max(1, min(_BATCH_SIZE, m // (4 * jobs)))
-    batches = [range(start, min(start + size, m)) for start in range(0, m, size)]
-    running: Iterator[Any]
-    if jobs == 1:
-        running = (_test_batch(data, batch) for batch in batches)
-    else:
-        running = run_jobs((delayed(_test_batch)(data, batch) for batch in batches), n_jobs)
-    results = []
-    for batch, result in zip(batches, running, strict=True):
-        results.append(result)
-        if progress is not None:
-            progress(batch.stop, m)
-    return results
 
 
 def _test_batch(data: _TestData, labels: range) -> tuple[list[Integers], Floats, Floats]:

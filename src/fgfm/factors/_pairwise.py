@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +10,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.validation import check_same_rows, label_sets
-
-Progress = Callable[[int, int], None]  # steps done, steps in all
 
 
 class PairwiseResult(NamedTuple):

@@ -40,7 +40,6 @@ via Approximate Leave-One-Out Cross-Validation. Journal of the Royal Statistical
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,16 +75,11 @@ class RegressionResult(NamedTuple):
 
 
 def regress_labels(
-    X: Any,
-    Y: Floats,
-    rng: np.random.Generator,
-    n_jobs: int | None,
-    step_done: Callable[[], None],
+    X: Any, Y: Floats, rng: np.random.Generator, n_jobs: int | None
 ) -> RegressionResult:
     """Regress labels on features, predicting each row without itself.
 
     The features are finite, standardised or scaled: trees read them in single precision.
-    `step_done` is called after each of the two steps.
     """
     n, m = Y.shape
     noise = rng.choice([-1.0, 1.0], (n, _N_NOISE))
@@ -93,9 +87,7 @@ def regress_labels(
     U, s = _feature_basis(X, rng)
     R, penalties = _ridge_residuals(U, s, R, m)
     R, index = _logistic_residuals(U, s, Y, noise, R, penalties, n_jobs)
-    step_done()
     R = _forest_residuals(_append_columns(X, index), R, m, rng, n_jobs)
-    step_done()
     # var(sum_i r_i r'_i) / sum_i var(r_i r'_i) for independent columns r and r' of noise
     r = R[:, m:]
     r = r / np.maximum(r.std(axis=0), np.finfo(float).tiny)
