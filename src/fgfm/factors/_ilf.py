@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.names import check_same_index
-from fgfm._utils.validation import check_choice, check_count
+from fgfm._utils.validation import check_choice, check_count, check_fraction
 from fgfm.factors._feature_types import (
     as_numbers,
     has_missing,
@@ -28,7 +28,7 @@ from fgfm.factors._g_test import KINDS
 from fgfm.factors._gcm import GCM
 from fgfm.factors._label_graph import CORRECTIONS, group_labels
 from fgfm.factors._mutual_information import MutualInformation
-from fgfm.factors._pairwise import PairwiseResult, check_alpha, check_labels
+from fgfm.factors._pairwise import PairwiseResult, check_labels
 
 _TESTS = ("auto", *KINDS, "gcm")
 _AUTO_DISCRETE = "moments"  # "auto" for discrete features: keeps its level where "mi" does not
@@ -239,13 +239,13 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
                     "them as one more level"
                 )
             self.test_ = MutualInformation(alpha, self.test, max_levels=self.max_levels)
-            return self.test_.pairs(X, Y, n_jobs=self.n_jobs)
+            return self.test_._pairs(X, Y, self.n_jobs)
         if not isinstance(self.test, str):
             self.test_ = _with_seed(self.test, self.random_state)
             return _check_result(self.test_.pairs(X, Y, n_jobs=self.n_jobs), Y.shape[1])
         if self.test == "auto" and self._suits_g_tests(X):
             self.test_ = MutualInformation(alpha, _AUTO_DISCRETE)
-            result = self.test_.pairs(X, Y, n_jobs=self.n_jobs)
+            result = self.test_._pairs(X, Y, self.n_jobs)
             boundaries = result.markov_boundaries or []
             if rows_in_populated_strata(X, boundaries) >= _POPULATED_SHARE:
                 return result
@@ -272,7 +272,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
             check_count(self.max_factor_size, "max_factor_size", 1)
         check_count(self.max_levels, "max_levels", 1)
         n_threads(self.n_jobs)
-        return check_alpha(self.alpha)
+        return check_fraction(self.alpha, "alpha")
 
 
 def _with_seed(test: Any, seed: Any) -> Any:
