@@ -200,7 +200,7 @@ class RowRule(Rule):
 
         def decide(rows: Any, p: Floats, d: Floats, least: int, most: int) -> None:
             labels, f = np.zeros(p.shape, dtype=np.int8), np.empty(len(p))
-            arguments = (p, d, *model.exponents, *missed, *objective.kernel_arguments, least, most)
+            arguments = (p, d, *model.exponents, *missed, objective.kernel_argument, least, most)
             decide_reweighted_rows(*arguments, labels, f)
             chosen[rows], expected_f[rows] = labels, f
 
