@@ -162,6 +162,19 @@ def test_floors_hold_on_average(average, floor, level):
 # Certificates
 
 
+@pytest.mark.parametrize("floor", ["min_precision", "min_recall"])
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_certified_thresholds_are_between_tied_probabilities(average, floor):
+    rng = np.random.default_rng(0)
+    truth = rng.beta(1, 2, size=(2000, 2))
+    neighbours = rng.binomial(10, truth) / 10  # that have the label, of ten
+    y = (rng.random(truth.shape) < truth).astype(int)
+    decider = FDecider(average=average, confidence=0.9, **{floor: 0.5}).fit(neighbours, y)
+    assert np.all(decider.certified_)
+    q = decider.predict_proba(neighbours)
+    assert (abs(q - decider.thresholds_) > 1e-6).all()
+
+
 def population(m):
     """Return the probabilities of 60 kinds of rows, and a function that draws rows and labels.
 

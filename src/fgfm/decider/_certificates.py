@@ -26,6 +26,7 @@ from scipy.special import bdtrc
 from fgfm._utils.label_table import LabelTable
 from fgfm.decider._entries import Entries
 from fgfm.decider._floors import best_entries
+from fgfm.decider._large_batches import CLOSE
 from fgfm.metrics import mean_lower_bound
 
 __all__ = ["Certified", "certify_rows", "certify_thresholds", "rows_apart"]
@@ -162,9 +163,14 @@ def _candidates(q: Floats, best: float, floors: dict[str, float], alpha: float) 
         counts += np.geomspace(fewest, k, _CANDIDATES).astype(int).tolist()
     if "min_recall" in floors:
         counts += np.geomspace(k, n, _CANDIDATES).astype(int).tolist()
+    # No threshold is among equal probabilities, whose rows it could not tell apart.
+    ends = 1 + np.flatnonzero(np.append(values[1:] < (1.0 - CLOSE) * values[:-1], True))
+    counts = ends[np.searchsorted(ends, counts)].tolist()
     middle = 0.5 * (values + np.append(values[1:], 0.0))
-    at = sorted(set(counts), reverse="min_precision" not in floors)
-    return [best if i == k else 0.0 if i == n else float(middle[i - 1]) for i in at]
+    candidates = sorted(set(counts), reverse="min_precision" not in floors)
+    return [
+        best if i == counts[0] else 0.0 if i == n else float(middle[i - 1]) for i in candidates
+    ]
 
 
 class Certificate(NamedTuple):
