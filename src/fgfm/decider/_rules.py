@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import Objective, decide_reweighted_rows, reweight_marginals
+from fgfm._kernels import Objective as KernelObjective
+from fgfm._kernels import decide_reweighted_rows, reweight_marginals
 from fgfm._utils.blocks import n_threads
 from fgfm.cardinality import of_marginals
 from fgfm.decider._certificates import certify_rows, certify_thresholds
@@ -213,7 +214,8 @@ class RowRule(Rule):
         check_stored(entries, settings)
         chosen = np.zeros(entries.p.shape, dtype=np.int8)
         expected_f = np.empty(len(chosen))
-        objective = Objective(settings.beta**2, settings.zero_division, settings.nonempty)
+        options = settings.zero_division, settings.nonempty
+        objective = KernelObjective(settings.beta**2, *options)
         limits = settings.least, entries.m if settings.most is None else settings.most
         missed = model.missed_items()
 
