@@ -38,8 +38,18 @@ VALUES = [
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_value_that_is_not_a_probability_raises(value, shown, n_jobs):
     rule = f" is {shown}: probabilities must lie in [0, 1]"
+    wide = np.full((3, 500), 0.5)
     calls = {
         "proba[1, 2]": lambda: decision.from_marginals(with_value(HALF, (1, 2), value)),
+        "proba[1, 3]": lambda: decision.from_marginals(
+            with_value(HALF, (1, 3), value), measure="jaccard"
+        ),
+        "proba[2, 2]": lambda: decision.from_marginals(
+            with_value(wide, (2, 2), value), measure="jaccard"
+        ),
+        "proba[1, 1]": lambda: decision.from_marginals(
+            sparse.csr_array(with_value(wide, (1, 1), value)), measure="jaccard"
+        ),
         "proba[2, 3]": lambda: decision.from_marginals(
             sparse.csr_array(with_value(HALF, (2, 3), value)), n_jobs=n_jobs
         ),
