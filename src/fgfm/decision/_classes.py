@@ -205,8 +205,10 @@ def read_classes(proba: Any, name: str, logits: bool) -> Real:
     read = real_array(proba, name, ("row", "class"))
     if logits:
         return _softmax(read, name)
-    check_marginals(read, name, (0, 0))
     values = float_block(read)
+    if not (values.min(initial=0.0) >= 0.0 and values.max(initial=0.0) <= 1.0):  # or NaN
+        check_marginals(read, name, (0, 0))
+        values = np.clip(values, 0.0, 1.0)  # of rounding errors
     total = values @ np.ones(values.shape[1], dtype=values.dtype)
     wrong = ~(np.abs(total - 1.0) <= max(tolerance(read), 1e-6))
     if wrong.any():
@@ -215,7 +217,7 @@ def read_classes(proba: Any, name: str, logits: bool) -> Real:
             f"{place(name, (row,))} sums to {total[row]:g}: the probabilities of the classes "
             "of a row must sum to 1"
         )
-    return np.asarray(np.clip(values, 0.0, 1.0))
+    return values
 
 
 def _softmax(logits: Real, name: str) -> Real:
