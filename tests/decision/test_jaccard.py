@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 from scipy import sparse
 
 from cases import assert_best_of_prefixes, assert_same_decision, dense
 from fgfm import decision
-from fgfm._kernels import native
-from fgfm.decision._quadrature import rule_tables
 
 
 def decide(p, **kwargs):
@@ -106,22 +102,3 @@ def test_impossible_labels_and_order_do_not_matter():
     padded = decide(np.hstack([p, np.zeros((20, 500))]))
     np.testing.assert_array_equal(padded.labels[:, :300], whole.labels)
     np.testing.assert_allclose(padded.expected_f, whole.expected_f, rtol=1e-12)
-
-
-@pytest.mark.parametrize(("n", "m"), [(200, 3), (50, 129), (20, 1000), (2, 20_000)])
-@pytest.mark.parametrize("power", [1, 4, 40])
-def test_instruction_sets_decide_alike(n, m, power):
-    baseline = import_module("fgfm._kernels._native")
-    if native is baseline:
-        pytest.skip("this machine runs the baseline only")
-    p = np.random.default_rng([n, m, power]).random((n, m)) ** power
-    results = []
-    for module in (native, baseline):
-        rules = module.Rules()
-        for name, value in rule_tables(1.0)._asdict().items():
-            setattr(rules, name, value.tolist() if isinstance(value, np.ndarray) else value)
-        labels, expected = np.zeros(p.shape, dtype=np.int8), np.empty(n)
-        status = module.decide_jaccard_dense_rows(p, 1.0, 1.0, False, rules, labels, expected)
-        assert status == (-1, 0.0, 0)
-        results.append((labels.tobytes(), expected.tobytes()))
-    assert results[0] == results[1]

@@ -10,8 +10,9 @@ from scipy import sparse
 
 import oracle
 from cases import BETAS, MARGINALS, assert_best_of_prefixes, dense, every_option, possible_rows
-from fgfm import decision
+from fgfm import cardinality, decision
 
+SHORT = 128  # labels of the longest rows of the kernel for short ones
 probabilities = st.one_of(
     st.floats(0.0, 1.0, allow_nan=False),
     st.sampled_from([0.0, 1.0, 0.5, 0.25, 1e-300, 1e-16, 1.0 - 1e-16, 1 / 64]),
@@ -56,6 +57,36 @@ def test_any_decision_is_optimal(measure, p, beta, zero_division, nonempty):
     chosen = value[labels[0] @ (1 << np.arange(p.shape[1])[::-1])]
     assert expected_f[0] == pytest.approx(value.max(), rel=1e-11, abs=1e-305)
     assert chosen == pytest.approx(value.max(), rel=1e-11, abs=1e-305)
+
+
+@settings(deadline=None, max_examples=300, derandomize=True)
+@given(
+    row=st.lists(probabilities, min_size=1, max_size=SHORT),
+    beta=st.sampled_from([0.3, 0.5, 1.0, 2.0, 5.0]),
+    zero_division=st.sampled_from([0.0, 0.5, 1.0]),
+    nonempty=st.booleans(),
+)
+def test_short_and_long_rows_are_decided_alike(row, beta, zero_division, nonempty):
+    """Labels of probability 0 change nothing, but longer rows have another kernel."""
+    nonempty = nonempty and any(row)
+    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+    short = decision.from_marginals([row], **kwargs)
+    long = decision.from_marginals([row + SHORT * [0.0]], **kwargs)
+    # an expected F below 1e-290 may be rounded to 0
+    np.testing.assert_allclose(short.expected_f, long.expected_f, rtol=1e-11, atol=1e-290)
+    sets = short.labels[0], long.labels[0, : len(row)]
+    # the same set, unless two sets have the same value up to rounding
+    if short.expected_f[0] > 1e-290 and not np.array_equal(*sets):
+        P = cardinality.of_marginals([row])[0]
+        s = np.arange(1, P.shape[1] + 1)
+        empty = zero_division * float(np.prod(1.0 - np.array(row)))
+        direct = [
+            ((1.0 + beta**2) * P[labels == 1] / (beta**2 * s + labels.sum())).sum()
+            if labels.any()
+            else empty
+            for labels in sets
+        ]
+        assert direct[0] == pytest.approx(direct[1], rel=3e-12)
 
 
 @pytest.mark.parametrize("options", [*({"beta": b} for b in BETAS), {"measure": "jaccard"}])

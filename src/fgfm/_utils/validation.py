@@ -57,6 +57,12 @@ def check_zero_division(
     return _number(value, name, "a number in [0, 1]" + " or NaN" * allow_nan, 0.0, 1.0)
 
 
+def check_positive(value: Any, name: str) -> float:
+    """Return a positive number as a float."""
+    rule = "a finite number greater than 0"
+    return _number(value, name, rule, np.nextafter(0.0, 1.0), np.finfo(float).max)
+
+
 def check_fraction(value: Any, name: str) -> float:
     """Return a number strictly between 0 and 1 as a float."""
     rule = "a number greater than 0 and less than 1"

@@ -66,7 +66,7 @@ class _Rows:
     ) -> None:
         self.proba, self.objective, self.limits = proba, objective, limits
         self.weighted = weighted
-        parameters = *objective.kernel_arguments, rules(objective.beta), *limits
+        parameters = objective.kernel_argument, rules(objective.beta), *limits
         self.task = native.BudgetTask(*parameters, weighted, np.inf)
         n, m = proba.shape
         if isinstance(proba, np.ndarray):
@@ -323,7 +323,7 @@ def _decide_micro(valid: Any, objective: Objective, least: int, most: int) -> De
         [first[np.argsort(-data[first], kind="stable")], others[np.argsort(-data[others])]]
     )
     count, expected_f = native.decide_prefix(
-        data, data[sequence], len(first), *objective.kernel_arguments, rules(objective.beta)
+        data, data[sequence], len(first), objective.kernel_argument, rules(objective.beta)
     )
     chosen = np.zeros(len(data), np.int8)
     chosen[sequence[: max(count, len(first))]] = 1
