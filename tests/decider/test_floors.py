@@ -99,8 +99,8 @@ def test_floors_that_are_refused():
 
 def joint_of_rows(decider, p):
     """Return all label sets, and their probabilities (n, 2^m) by the definition of the model."""
-    q, d = decider._model.predict(decider._read(p).entries)
-    t, u = decider._model.exponents
+    q, d = decider._rule.model.predict(decider._read(p).entries)
+    t, u = decider._rule.model.exponents
     labelsets = all_labelsets(p.shape[1])
     sizes = labelsets.sum(axis=1)
     weight = np.where(labelsets == 1, (q**t / (1 - q) ** u)[:, None], 1.0).prod(axis=2)
@@ -160,6 +160,19 @@ def test_floors_hold_on_average(average, floor, level):
 
 
 # Certificates
+
+
+@pytest.mark.parametrize("floor", ["min_precision", "min_recall"])
+@pytest.mark.parametrize("average", ["macro", "micro"])
+def test_certified_thresholds_are_between_tied_probabilities(average, floor):
+    rng = np.random.default_rng(0)
+    truth = rng.beta(1, 2, size=(2000, 2))
+    neighbours = rng.binomial(10, truth) / 10  # that have the label, of ten
+    y = (rng.random(truth.shape) < truth).astype(int)
+    decider = FDecider(average=average, confidence=0.9, **{floor: 0.5}).fit(neighbours, y)
+    assert np.all(decider.certified_)
+    q = decider.predict_proba(neighbours)
+    assert (abs(q - decider.thresholds_) > 1e-6).all()
 
 
 def population(m):

@@ -14,20 +14,6 @@ from fgfm.cli._console import plain_errors
 from fgfm.cli._learners import LEARNERS
 from fgfm.io import FORMATS
 
-__all__ = [
-    "EXPECTED",
-    "Argument",
-    "Option",
-    "command",
-    "dataset_arguments",
-    "file_arguments",
-    "given_options",
-    "label_columns",
-    "n_jobs",
-    "read_flag",
-    "split_names",
-]
-
 Names = list[str] | None
 EXPECTED = {  # the expected measure of a file, by average
     "samples": "mean expected {}",
@@ -61,8 +47,8 @@ def _flag(help: str, *flags: str) -> Option:
 DATA = Argument("DATA", "File of features and labels.")
 PROBS = Argument(
     "PROBS",
-    "Table of marginal probabilities: .csv, .tsv (or .gz), .parquet, .jsonl, .npy or sparse .npz; "
-    "- is standard input. Or a folder of .parquet files.",
+    "Table of marginal probabilities, a column for each label, in a format of --format; - is "
+    "standard input. Or a folder of .parquet files.",
 )
 OPTIONS = {
     # labels
@@ -102,7 +88,7 @@ OPTIONS = {
         str | None,
         None,
         "FORMAT",
-        f"Format of DATA: {', '.join(FORMATS)}; by default it follows from the file name.",
+        f"Format of the file: {', '.join(FORMATS)}; by default it follows from the file name.",
     ),
     "delimiter": Option(str | None, None, "CHAR", "Delimiter of CSV; by default it is detected."),
     "decimal": Option(str, ".", "CHAR", "Decimal mark of numbers in CSV."),

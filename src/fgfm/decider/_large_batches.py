@@ -21,6 +21,7 @@ import numpy.typing as npt
 from fgfm.decider._entries import Entries
 
 __all__ = [
+    "CLOSE",
     "as_counts",
     "best_cuts",
     "best_cuts_with_floors",
@@ -34,7 +35,7 @@ Integers = npt.NDArray[np.int64]
 
 _MOST_COPIES = 10  # of a row, on average
 _ROUNDING = 1e-12  # by which an expectation may be below a floor
-_CLOSE = 1e-9  # relative distance of a threshold from a probability that counts as equal
+CLOSE = 1e-9  # relative distance of a threshold from a probability that counts as equal
 
 
 def as_counts(weight: Floats) -> Integers | None:
@@ -53,11 +54,11 @@ def nearest_counts(weight: Floats) -> Integers:
 
 
 def large_batch_f(
-    p: Entries, chosen: npt.NDArray[Any], beta: float, empty: float, missed: float = 0.0
+    p: Entries, chosen: npt.NDArray[Any], beta: float, empty: float, missed: Any = 0.0
 ) -> Floats:
     """Return the F-measure (m,) of chosen entries (n, K), 0 or 1; `empty` is that of 0/0.
 
-    `missed` is the number of true items that no entry stands for, of each label.
+    `missed` is the number, or numbers (m,), of true items of labels that no entry stands for.
     """
     size = beta**2 * (p.by_label(p.p) + missed) + p.by_label(chosen)
     hits = (1.0 + beta**2) * p.by_label(p.p * chosen)
@@ -101,7 +102,7 @@ def _levels(entries: Entries, weight: Floats) -> list[_Levels | None]:
             levels.append(None)
             continue
         of_label, weights = p[start:stop], w[start:stop]
-        falls = of_label[1:] < (1.0 - _CLOSE) * of_label[:-1]
+        falls = of_label[1:] < (1.0 - CLOSE) * of_label[:-1]
         last = np.flatnonzero(np.append(falls, True))
         hits, size = np.cumsum(weights * of_label)[last], np.cumsum(weights)[last]
         levels.append(_Levels(of_label[last], hits, size))
@@ -154,14 +155,14 @@ def cut_between(entries: Entries, cuts: Floats) -> Floats:
     this and the next larger one.
     """
     of_entry = entries.of_label(cuts)
-    equal = (np.abs(entries.p - of_entry) <= _CLOSE * of_entry) & (entries.p > 0.0)
+    equal = (np.abs(entries.p - of_entry) <= CLOSE * of_entry) & (entries.p > 0.0)
     if not equal.any():
         return cuts
     cuts = cuts.copy()
     for j, levels in enumerate(_levels(entries, np.ones(len(entries.p)))):
-        if levels is None or not (np.abs(levels.p - cuts[j]) <= _CLOSE * cuts[j]).any():
+        if levels is None or not (np.abs(levels.p - cuts[j]) <= CLOSE * cuts[j]).any():
             continue
-        above = levels.p[levels.p > cuts[j] * (1.0 + _CLOSE)]
-        equal_one = levels.p[np.abs(levels.p - cuts[j]) <= _CLOSE * cuts[j]].max()
+        above = levels.p[levels.p > cuts[j] * (1.0 + CLOSE)]
+        equal_one = levels.p[np.abs(levels.p - cuts[j]) <= CLOSE * cuts[j]].max()
         cuts[j] = 0.5 * (equal_one + (above.min() if len(above) else 1.0))
     return cuts

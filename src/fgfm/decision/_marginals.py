@@ -15,7 +15,6 @@ from scipy import sparse
 from fgfm._kernels import NOT_PROBABILITY, constrain_dense_rows, transpose
 from fgfm._utils.blocks import BLOCK_BYTES, float_block, run_blocks
 from fgfm._utils.validation import check_logits, check_marginals, is_flat, real_array
-from fgfm.decision._budgets import decide_limited
 from fgfm.decision._floors import Missed, decide_with_floors
 from fgfm.decision._marginals_sparse import SparseMarginals
 from fgfm.decision._objective import Decision, Objective
@@ -87,10 +86,6 @@ class Marginals(DenseProblem):
     def marginals(self) -> Marginals:
         return self
 
-    def decide_limited(self, objective: Objective, average: str) -> Decision:
-        """Decide all rows together, each with a limited number of labels."""
-        return decide_limited(self, objective, average)
-
     def as_one_row(self) -> Marginals:
         missed = self._missed and self._missed.of_all(self.shape[0])
         return Marginals(self.values.reshape(1, -1), self._logits, self, missed)
@@ -119,7 +114,7 @@ class Marginals(DenseProblem):
             columns = slice(chunk.start * _CHUNK, min(m, chunk.stop * _CHUNK))
             status = kernel(
                 self.values[:, columns],
-                *objective.kernel_arguments,
+                objective.kernel_argument,
                 rules(objective.beta),
                 labels[:, columns],
                 expected_f[columns],
@@ -220,8 +215,7 @@ def decide_marginal_rows(
         chosen = labels.reshape(-1)
         decide_with_floors(proba, indptr, objective, missed, first, chosen, expected_f, check)
         return
-    beta, beta2, zero_division, nonempty, *_ = objective
-    arguments = (beta2, zero_division, nonempty, rules(beta), labels, expected_f)
+    arguments = (objective.kernel_argument, rules(objective.beta), labels, expected_f)
     run_kernel(objective.measure.kernels["dense rows"], proba, arguments, labels, check)
     if constraints is not None:
         constrain_dense_rows(proba, *arguments, constraints)
