@@ -18,8 +18,6 @@ from fgfm.cli import _options as opt
 from fgfm.cli._console import echo
 from fgfm.cli._models import require_skops
 
-__all__ = ["COMMANDS", "EPILOG", "demo", "make_tables", "write_files"]
-
 EPILOG = """\b
 Examples:
   fgfm demo                   into the folder fgfm-demo

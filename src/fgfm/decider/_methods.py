@@ -69,7 +69,7 @@ class DeciderMixin(LabelSetMixin):
         """Return labels (n, m), dense or CSR, each row decided by itself."""
         rows = self._read(X)
         rule = self._fitted()._fitted_rule()
-        return rows.entries.to_labels(rule.choose(rows.entries), rows.kind)
+        return rows.entries.to_labels(rule.choose(rule.read(rows.entries)), rows.kind)
 
     def decide(self, X: Any, *, average: str | None = None) -> Decision:
         """Compute F-optimal label sets and their expected F-measure.
@@ -91,10 +91,14 @@ class DeciderMixin(LabelSetMixin):
             expectation for each. ``labels`` is sparse if X has sparse probabilities or names,
             a data frame if X is one, and a list of arrays if X and y were lists in `fit`.
         """
-        rows, decider = self._read(X), self._fitted()
+        return self._decide_rows(self._read(X), average)
+
+    def _decide_rows(self, rows: Probabilities, average: str | None) -> Decision:
+        """Decide rows that have been read."""
+        decider = self._fitted()
         average = decider.average if average is None else average
         rule = decider._rule_of(average)
-        chosen, expected_f = rule.decide(rows.entries)
+        chosen, expected_f = rule.decide(rule.read(rows.entries))
         expected_f = decider._shifted(expected_f, average)
         labels = rows.entries.to_labels(chosen, rows.kind)
         if decider._label_form == "flat":
@@ -154,7 +158,11 @@ class DeciderMixin(LabelSetMixin):
             The probability of each label under the learned model. With a flat y the probabilities
             of its classes; with lists those of the candidates of each row.
         """
-        rows, decider = self._read(X), self._fitted()
+        return self._proba_of_rows(self._read(X))
+
+    def _proba_of_rows(self, rows: Probabilities) -> Any:
+        """Return the calibrated probabilities of rows that have been read."""
+        decider = self._fitted()
         p = decider._marginals(rows.entries).to_matrix(rows.kind)
         if decider._label_form != "flat":
             return p
@@ -307,7 +315,7 @@ class DeciderMixin(LabelSetMixin):
             raise ValueError(f"{reason}, which are otherwise F / (1 + beta^2)")
         rows = self._read(X)
         check_same_index(X=rows.X, y=y)
-        labels = rows.entries.to_labels(rule.choose(rows.entries), rows.matrix_kind)
+        labels, _ = decider._decide_one_by_one(rows)
         labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
         measure = decider._measure()
         if np.ndim(rule.thresholds) and measure["average"] != "micro":

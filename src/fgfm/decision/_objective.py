@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fgfm._kernels import Objective as KernelObjective
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_beta, check_choice, check_flag, check_zero_division
 from fgfm.decision._limits import Limits
@@ -119,9 +120,9 @@ class Objective(NamedTuple):
         )
 
     @property
-    def kernel_arguments(self) -> tuple[float, float, bool]:
-        """The parameters that every kernel takes."""
-        return self.beta2, self.zero_division, self.nonempty
+    def kernel_argument(self) -> KernelObjective:
+        """The objective as the kernels take it."""
+        return KernelObjective(self.beta2, self.zero_division, self.nonempty)
 
     @property
     def empty_value(self) -> float:
