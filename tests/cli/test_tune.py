@@ -169,9 +169,9 @@ INVALID = {
         "a,b\n1,0\n",
         "n_samples=1: FDecider needs at least 2 validation rows",
     ),
-    "no label": ("a,b\n" + "0.3,0.2\n" * 30, "a,b\n" + "0,0\n" * 30, "y has no positive label: valid"),
-        "a,b\n0.3,0.2\n0.1,0.2\n",
-        "a,b\n0,0\n0,0\n",
+    "no label": (
+        "a,b\n" + "0.3,0.2\n" * 30,
+        "a,b\n" + "0,0\n" * 30,
         "y has no positive label: validation rows",
     ),
     "rows": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n1,0\n", "y1.csv: there are 1 row, and p1.csv has 2"),
