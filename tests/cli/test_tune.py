@@ -67,13 +67,8 @@ def test_tune_then_decide(rows, files, average):
     assert ("expected_f" in found) == (average == "samples")
     if average == "samples":
         assert_allclose(label_sets("s.csv")[1], decider.expected_f(rows[0][200:]), atol=1e-6)
-    assert sorted(path.name for path in files.iterdir()) == [
-        "d.fgfm",
-        "new.csv",
-        "p.csv",
-        "s.csv",
-        "y.csv",
-    ]
+    names = {path.name for path in files.iterdir()}
+    assert names == {"d.fgfm", "new.csv", "p.csv", "s.csv", "y.csv"}
     lines = printed.stdout.splitlines()
     expected = np.mean(decider.expected_f(rows[0][:200]))
     f = evaluate_decider(fgfm.FDecider(average=average), rows[0][:200], rows[1][:200]).f
@@ -95,42 +90,22 @@ def test_options_are_passed_on(rows, files):
     with LabelSetWriter("sets.jsonl", ["0", "1", "2", "3"]) as writer:
         writer.write(rows[1][:200], None)
     (files / "rules.json").write_text('{"forbidden": ["1"]}')
-    options = [
-        "--beta",
-        "2",
-        "--calibration",
-        "isotonic",
-        "--nonempty",
-        "no",
-        "--zero-division",
-        "0",
-    ]
-    options += ["--scores", "--min-labels", "1", "--max-labels", "2", "--folds", "0"]
-    options += ["--constraints", "rules.json", "-j", "1"]
-    printed = run_ok("tune", "z.parquet", "sets.jsonl", "-o", "d.fgfm", *options, "--json").stdout
+    options = "--beta 2 --calibration isotonic --nonempty no --zero-division 0 --scores"
+    options += " --min-labels 1 --max-labels 2 --folds 0 --constraints rules.json -j 1"
+    printed = run_ok(
+        "tune", "z.parquet", "sets.jsonl", "-o", "d.fgfm", *options.split(), "--json"
+    ).stdout
     report = json.loads(printed)
     assert report["cross_validation"] is None
     assert (report["rows"], report["labels"], report["beta"]) == (200, 4, 2.0)
     decider = fgfm.load("d.fgfm")
     params = decider.get_params()
-    constraints = params.pop("constraints")
-    assert constraints.forbidden in (("1",), (1,))
-    assert params == {
-        "average": "samples",
-        "beta": 2.0,
-        "calibration": "isotonic",
-        "nonempty": False,
-        "zero_division": 0.0,
-        "scores": True,
-        "labels": None,
-        "min_labels": 1,
-        "max_labels": 2,
-        "min_precision": None,
-        "min_recall": None,
-        "confidence": None,
-        "pos_label": None,
-        "n_jobs": None,
-    }
+    assert params.pop("constraints").forbidden in (("1",), (1,))
+    given = {"beta": 2.0, "calibration": "isotonic", "nonempty": False, "zero_division": 0.0}
+    given |= {"scores": True, "min_labels": 1, "max_labels": 2}
+    expected = fgfm.FDecider(**given).get_params()
+    expected.pop("constraints")
+    assert params == expected
     run_ok("decide", "z.parquet", "--with", "d.fgfm", "--wide", "-o", "s.csv")
     found = pd.read_csv("s.csv").to_numpy()[:, :4]
     assert_array_equal(found, decider.predict(values))
@@ -262,7 +237,8 @@ def test_model_of_foreign_classes_is_no_decider(rows, files):
 
 
 def test_folder_with_decider(rows, files):
-    run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--average", "macro")
+    tune = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--average", "macro"]
+    run_ok(*tune)
     (files / "parts").mkdir()
     pd.read_csv("new.csv").to_parquet("parts/0.parquet")
     command = ["decide", "parts", "--ids", "id", "-o", "sets"]
@@ -274,19 +250,7 @@ def test_folder_with_decider(rows, files):
     assert json.loads(run_ok(*command).stderr)["kept"] == 0
     report = json.loads(run_ok(*command).stderr)
     assert (report["kept"], report["mean_expected_f"]) == (1, None)
-    run_ok(
-        "tune",
-        "p.csv",
-        "y.csv",
-        "--ids",
-        "id",
-        "-o",
-        "d.fgfm",
-        "--average",
-        "macro",
-        "--beta",
-        "2",
-    )
+    run_ok(*tune, "--beta", "2")
     assert json.loads(run_ok(*command).stderr)["kept"] == 0  # another decider
 
 

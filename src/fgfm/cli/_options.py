@@ -14,20 +14,6 @@ from fgfm.cli._console import plain_errors
 from fgfm.cli._learners import LEARNERS
 from fgfm.io import FORMATS
 
-__all__ = [
-    "EXPECTED",
-    "Argument",
-    "Option",
-    "command",
-    "dataset_arguments",
-    "file_arguments",
-    "given_options",
-    "label_columns",
-    "n_jobs",
-    "read_flag",
-    "split_names",
-]
-
 Names = list[str] | None
 EXPECTED = {  # the expected measure of a file, by average
     "samples": "mean expected {}",

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fgfm.evaluation import Comparison
     from fgfm.io import Validation
 
-__all__ = ["EPILOG", "tune"]
-
 EPILOG = """\b
 Examples:
   fgfm tune valid.csv truth.csv -o decider.fgfm

@@ -25,8 +25,6 @@ from fgfm.io._files import TextFormat, check_names, open_text, source_name
 from fgfm.io._sparse import SparseRows
 from fgfm.io._tables import Table
 
-__all__ = ["open_arff", "read_xml_labels"]
-
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s'\"{{]\S*)\s*(.+)", re.IGNORECASE)
 _KIND = re.compile(r"(?i)(numeric|real|integer)|(?:string|date)(?: .*)?|\{(.*)\}")

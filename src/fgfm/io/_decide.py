@@ -26,8 +26,6 @@ from fgfm.io._write import LabelSetWriter
 if TYPE_CHECKING:
     from fgfm.decider import FDecider
 
-__all__ = ["DecideReport", "decide"]
-
 _STAMP = "fgfm.decide"  # the key of the metadata that say how a file was made
 _TOTALS = "fgfm.totals"
 

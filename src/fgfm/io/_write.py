@@ -23,8 +23,6 @@ from fgfm._utils.text import escaped
 from fgfm._utils.validation import check_choice
 from fgfm.io._formats import suffix_format
 
-__all__ = ["LabelSetWriter", "ProbabilityWriter"]
-
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _DECIMALS = 6  # of the expected F-measure in text
 
