@@ -294,7 +294,7 @@ def of_marginals(
             "columns, for 0, 1, .. labels"
         )
     check_same_rows([n, len(d)], ["proba", "distribution"])
-    return _tilted(proba, d) if method == "tilt" else _conditioned(proba, d)
+    return _given_number(proba, d, conditioned=method == "condition")
 
 
 def of_conditionals(proba: Any, distribution: Any) -> Floats:
@@ -335,32 +335,25 @@ def of_conditionals(proba: Any, distribution: Any) -> Floats:
            [0.119, 0.089]])
     """
     proba = check_cardinality_matrix(proba, "proba")  # (n, m, S)
-    return _tilted(proba, distribution_array(distribution, "distribution", *proba.shape[::2]))
+    return _given_number(
+        proba, distribution_array(distribution, "distribution", *proba.shape[::2])
+    )
 
 
-def _tilted(proba: Real, d: Real) -> Floats:
-    """Return P of d (n, S + 1) and probabilities (n, m, S), or (n, m) for every s, tilted."""
+def _given_number(proba: Real, d: Real, *, conditioned: bool = False) -> Floats:
+    """Return P of d (n, S + 1) and probabilities (n, m, S), or (n, m) for every s.
+
+    They are tilted to the sums s, or, if `conditioned`, those of independent labels given s.
+    """
     from fgfm._kernels import tilt
 
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
-    P = np.empty((n, m, S))  # (n, m, S)
+    P = np.empty((n, m, S))
     for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
+        logits = logit(p).reshape(*p.shape[:2], -1)  # (rows, m, S or 1)
         weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        tilt(logit(p).reshape(*p.shape[:2], -1), weights, P[rows])  # logits (rows, m, S or 1)
-    return P
-
-
-def _conditioned(proba: Real, d: Real) -> Floats:
-    """Return P of independent labels (n, m), conditioned on a number of distribution d."""
-    from fgfm._kernels import condition
-
-    n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
-    P = np.empty((n, m, S))  # (n, m, S)
-    for rows in row_blocks(n, 8 * m * S):
-        p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
-        weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        condition(logit(p), weights, P[rows])
+        tilt(logits, weights, P[rows], conditioned)
     return P
 
 
