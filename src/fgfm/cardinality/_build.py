@@ -71,7 +71,11 @@ def check_set_names(labelsets: Any, proba: Any) -> None:
 
 
 class LabelSetCardinalities:
-    """P of label sets with probabilities, (n, m, S), computed for the rows that are indexed."""
+    """P of label sets with probabilities, (n, m, S), computed for the rows that are indexed.
+
+    ``masses(rows, P)`` are the probabilities that a row, of this P, has no label and some,
+    (2, rows), and ``marginals(rows)`` its marginals, (rows, m).
+    """
 
     shape: tuple[int, int, int]
     dtype = np.dtype(np.float64)
@@ -80,14 +84,6 @@ class LabelSetCardinalities:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Floats:
-        raise NotImplementedError
-
-    def masses(self, rows: slice, P: Floats) -> Floats:
-        """Return the probabilities that a row, of this P, has no label and some, (2, rows)."""
-        raise NotImplementedError
-
-    def marginals(self, rows: slice) -> Floats:
-        """Return the marginals of some rows, (rows, m)."""
         raise NotImplementedError
 
     def in_blocks(self) -> Floats:
@@ -294,7 +290,7 @@ def of_marginals(
             "columns, for 0, 1, .. labels"
         )
     check_same_rows([n, len(d)], ["proba", "distribution"])
-    return _given_number(proba, d, conditioned=method == "condition")
+    return _combined(proba, d, method)
 
 
 def of_conditionals(proba: Any, distribution: Any) -> Floats:
@@ -335,16 +331,11 @@ def of_conditionals(proba: Any, distribution: Any) -> Floats:
            [0.119, 0.089]])
     """
     proba = check_cardinality_matrix(proba, "proba")  # (n, m, S)
-    return _given_number(
-        proba, distribution_array(distribution, "distribution", *proba.shape[::2])
-    )
+    return _combined(proba, distribution_array(distribution, "distribution", *proba.shape[::2]))
 
 
-def _given_number(proba: Real, d: Real, *, conditioned: bool = False) -> Floats:
-    """Return P of d (n, S + 1) and probabilities (n, m, S), or (n, m) for every s.
-
-    They are tilted to the sums s, or, if `conditioned`, those of independent labels given s.
-    """
+def _combined(proba: Real, d: Real, method: str = "tilt") -> Floats:
+    """Return P of d (n, S + 1) and probabilities (n, m), or by tilting of (n, m, S)."""
     from fgfm._kernels import tilt
 
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
@@ -353,7 +344,7 @@ def _given_number(proba: Real, d: Real, *, conditioned: bool = False) -> Floats:
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
         logits = logit(p).reshape(*p.shape[:2], -1)  # (rows, m, S or 1)
         weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        tilt(logits, weights, P[rows], conditioned)
+        tilt(logits, weights, P[rows], method == "condition")
     return P
 
 
