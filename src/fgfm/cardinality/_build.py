@@ -336,17 +336,15 @@ def of_conditionals(proba: Any, distribution: Any) -> Floats:
 
 def _combined(proba: Real, d: Real, method: str = "tilt") -> Floats:
     """Return P of d (n, S + 1) and probabilities (n, m), or by tilting of (n, m, S)."""
-    from fgfm._kernels import condition, tilt
+    from fgfm._kernels import tilt
 
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
-    P = np.empty((n, m, S))  # (n, m, S)
+    P = np.empty((n, m, S))
     for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
+        logits = logit(p).reshape(*p.shape[:2], -1)  # (rows, m, S or 1)
         weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        if method == "condition":
-            condition(logit(p), weights, P[rows])
-        else:
-            tilt(logit(p).reshape(*p.shape[:2], -1), weights, P[rows])  # (rows, m, S or 1)
+        tilt(logits, weights, P[rows], method == "condition")
     return P
 
 
