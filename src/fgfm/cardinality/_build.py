@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import condition, count_draws, largest_draw, tilt
+from fgfm._kernels import count_draws, largest_draw, tilt
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import frame_library
@@ -333,14 +333,12 @@ def of_conditionals(proba: Any, distribution: Any) -> Floats:
 def _combined(proba: Real, d: Real, method: str = "tilt") -> Floats:
     """Return P of d (n, S + 1) and probabilities (n, m), or by tilting of (n, m, S)."""
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
-    P = np.empty((n, m, S))  # (n, m, S)
+    P = np.empty((n, m, S))
     for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
+        logits = logit(p).reshape(*p.shape[:2], -1)  # (rows, m, S or 1)
         weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        if method == "condition":
-            condition(logit(p), weights, P[rows])
-        else:
-            tilt(logit(p).reshape(*p.shape[:2], -1), weights, P[rows])  # (rows, m, S or 1)
+        tilt(logits, weights, P[rows], method == "condition")
     return P
 
 
