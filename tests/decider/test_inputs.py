@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 
 import fgfm
-from decider_data import exclusive, independent
+from decider_data import independent
 from fgfm import FDecider
 from multilabel import close, make_data
 
@@ -307,14 +307,6 @@ def test_weights_that_leave_nothing():
 def test_bad_parameters(parameters, message):
     with pytest.raises((ValueError, TypeError), match=message):
         FDecider(**parameters).fit(P, Y)
-
-
-@pytest.mark.parametrize("make", [independent, exclusive])
-def test_transposed_square_probabilities(make):
-    p, labels = make(20, 20, seed=3)
-    FDecider().fit(p, labels)
-    with pytest.warns(UserWarning, match=r"X of shape \(20, 20\) fits y far better when it is tr"):
-        FDecider(calibration=None).fit(p.T, labels)
 
 
 def test_rows_and_labels_of_frames_must_match():

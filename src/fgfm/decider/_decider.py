@@ -22,7 +22,6 @@ from fgfm._utils.names import (
     check_same_names,
     column_names,
     is_unnamed,
-    known_names,
 )
 from fgfm._utils.parallel import one_blas_thread
 from fgfm._utils.parameters import check_parameters, record_parameters
@@ -44,9 +43,9 @@ from fgfm.decider._expectation import expectation_shift, shifted
 from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
-    check_columns_match,
-    check_labels_match,
+    check_count,
     count_rows,
+    known_columns,
     on_host,
     read_probabilities,
 )
@@ -332,7 +331,6 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             allow_lists=True,
             names=None if names is None or is_unnamed(names) else names,
         )
-        check_columns_match(X, y, table)
         return self._fit_table(X, y, self._positive_last(table), sample_weight, missed)
 
     def _fit_table(
@@ -350,16 +348,15 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         `foreign` probabilities may have columns that do not belong to y.
         """
         self._check_form(table, y)
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
+        self._column_names_in = names = known_columns(X, y, table)
+        if table.form not in ("flat", "classes") and names is not None and not is_unnamed(names):
+            table = table._replace(names=names)
         set_label_attributes(self, table)
         rows = read_probabilities(self, X, table.form, table.classes, reset=True)
         entries = rows.entries
         n = len(entries.p)
-        check_labels_match(rows, y, table)
-        check_same_index(X=X, sample_weight=sample_weight)
-        self._column_names_in = names = known_names(table.names, column_names(X))
-        if table.form not in ("flat", "classes") and names is not None and not is_unnamed(names):
-            table = table._replace(names=names)
-        set_label_attributes(self, table)
+        check_count(entries.m, table, X, y)
         weight = row_weights(sample_weight, n, "X")
         used = np.flatnonzero(weight)
         self._known_rows = known_rows(row_digests(entries.take(used), table.labels[used]))
@@ -556,9 +553,10 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any) -> Probabilities:
         if not hasattr(self, "_rule"):
             check_is_fitted(self)  # which raises, in ten times the time
-        if not self.multilabel_:
-            check_class_order(X, self.classes_)
-        check_same_names(column_names(X), self._column_names_in, "X", "fit")
+        if type(X) is not np.ndarray:
+            if not self.multilabel_:
+                check_class_order(X, self.classes_)
+            check_same_names(column_names(X), self._column_names_in, "X", "fit")
         return read_probabilities(self, X, self._label_form, self._ordered_classes(), reset=False)
 
     def _row_values(self, X: Any, rows: Probabilities) -> Entries:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +11,12 @@ from scipy.stats import rankdata
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.label_table import LabelTable, separated_texts
-from fgfm._utils.names import check_same_index, check_same_names, column_names
+from fgfm._utils.names import check_same_names, column_names, known_names
 from fgfm._utils.rows import frame_library, n_rows
 from fgfm._utils.validation import (
     check_finite,
+    check_no_text,
     check_probabilities,
-    place,
     real_array,
     sparse_marginals,
     stacked_classes,
@@ -30,9 +29,9 @@ from fgfm.decision._classes import read_classes
 __all__ = [
     "Probabilities",
     "check_class_order",
-    "check_columns_match",
-    "check_labels_match",
+    "check_count",
     "count_rows",
+    "known_columns",
     "on_host",
     "read_probabilities",
 ]
@@ -40,7 +39,7 @@ __all__ = [
 Real = npt.NDArray[Any]
 
 _HINT = "pass scores=True if X has scores"
-_TRANSPOSED = 10.0  # gain in log-likelihood that shows that X is transposed
+_NO_MATRIX = ("flat", "classes", "lists")  # forms of y whose X is no matrix of labels
 
 
 class Probabilities(NamedTuple):
@@ -96,40 +95,23 @@ def read_probabilities(
     Probabilities
         The probabilities of each label.
     """
+    as_array = not reset and not hasattr(owner, "feature_names_in_")
+    plain = as_array and type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind == "f"
+    if plain and form not in _NO_MATRIX and X.shape[1] == owner.n_features_in_:
+        # The checks of scikit-learn would take longer than the decision of a row.
+        return Probabilities(dense_entries(_checked(X, owner.scores)), X, None, owner.scores)
     if form == "lists" or are_named(X):
         return _read_candidates(owner, X, form, reset=reset)
-    matrix = on_host(X)
-    for part in matrix if isinstance(matrix, (list, tuple)) else [matrix]:
-        if isinstance(part, np.ma.MaskedArray):
-            raise TypeError("X is a masked array: fill the masked values first")
-    if _is_list_of_pairs(matrix):
-        # The axes of a square stack may be (label, row, class) or (row, label, class).
-        square = isinstance(matrix, np.ndarray) and matrix.shape[0] == matrix.shape[1]
-        parts = matrix if square else [np.asarray(on_host(part)) for part in matrix]
-        if owner.scores and isinstance(parts, (list, tuple)):
-            raise ValueError(
-                "scores is True and X is a list of arrays, the class probabilities of each label: "
-                "pass scores as one array (n, m), or the list without scores=True"
-            )
-        matrix = stacked_classes(parts, "X")
-    if frame_library(matrix) is not None and len(matrix.shape) == 1:
-        matrix = matrix.to_numpy()[:, None]
-    if form == "flat":
-        matrix = _positive_class(matrix, owner.scores, classes)
-    if frame_library(matrix) is not None and not reset and not hasattr(owner, "feature_names_in_"):
+    matrix = _as_matrix(on_host(X), form, classes, owner.scores)
+    if frame_library(matrix) is not None and as_array:
         matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
-    # scikit-learn's validation takes longer than the decision of a row.
-    is_array = type(matrix) is np.ndarray or sparse.issparse(matrix)
-    plain = is_array and matrix.ndim == 2 and matrix.dtype.kind == "f"
-    known = not reset and not hasattr(owner, "feature_names_in_")
-    if plain and known and matrix.shape[1] == owner.n_features_in_:
-        pass
-    elif frame_library(matrix) is not None:
+    if frame_library(matrix) is not None:
         validate_data(owner, matrix, reset=reset, skip_check_array=True)
         if len(matrix) == 0 and reset:
             raise ValueError(f"X has no rows: {type(owner).__name__} needs at least 1")
     else:
-        _check_not_text(matrix)
+        if not sparse.issparse(matrix) and np.asarray(matrix).dtype.kind in "USO":
+            check_no_text(np.asarray(matrix), "X")
         matrix = validate_data(
             owner,
             matrix,
@@ -157,6 +139,25 @@ def read_probabilities(
     return Probabilities(dense_entries(checked), X, None, owner.scores)
 
 
+def _as_matrix(X: Any, form: str, classes: Any, scores: bool) -> Any:
+    """Return probabilities of any form, but lists of candidates, in two dimensions."""
+    for part in X if isinstance(X, (list, tuple)) else [X]:
+        if isinstance(part, np.ma.MaskedArray):
+            raise TypeError("X is a masked array: fill the masked values first")
+    if _is_list_of_pairs(X):
+        # The axes of a square stack may be (label, row, class) or (row, label, class).
+        square = isinstance(X, np.ndarray) and X.shape[0] == X.shape[1]
+        if scores and not square:
+            raise ValueError(
+                "scores is True and X is a list of arrays, the class probabilities of each label: "
+                "pass scores as one array (n, m), or the list without scores=True"
+            )
+        X = stacked_classes(X if square else [np.asarray(on_host(part)) for part in X], "X")
+    if frame_library(X) is not None and len(X.shape) == 1:
+        X = X.to_numpy()[:, None]
+    return _positive_class(X, scores, classes) if form == "flat" else X
+
+
 def _read_candidates(owner: Any, X: Any, form: str, *, reset: bool) -> Probabilities:
     """Validate lists of candidates, with or without names."""
     if form == "lists":
@@ -182,46 +183,30 @@ def _checked(values: Real, scores: bool) -> Real:
     return np.clip(values, 0.0, 1.0)
 
 
-def check_columns_match(X: Any, y: Any, table: LabelTable) -> None:
-    """Raise if X has columns, such as the identifiers of a data frame, that y has not."""
-    found, names = column_names(X), table.names
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    if table.form == "flat" and len(shape) == 2 and shape[1] > 2:
-        raise ValueError(
-            f"X has {shape[1]} columns and y has 1: there must be one probability for each"
-            f"{separated_texts(y, '; y ')}"
-        )
-    if found is None or table.form in ("flat", "classes") or len(shape) != 2:
-        return
+def check_count(m: int, table: LabelTable, X: Any, y: Any) -> None:
+    """Raise unless X has m columns, one for each label of y."""
     columns = table.labels.shape[1]
-    if len(found) == columns:
+    if m == columns:
         return
-    extra = [] if names is None else [name for name in found if name not in set(names)]
-    if names is None or len(extra) != len(found) - columns:
-        suspects = ("id", "index", "key", "name", "row")
-        extra = [name for name in found if str(name).lower().strip("_") in suspects]
-    shown = f"; {', '.join(map(repr, extra[:3]))} of X is no label: leave it out" if extra else ""
+    found = column_names(X)
+    extra = [] if found is None or table.names is None else sorted({*found} - {*table.names})
+    one, several = len(extra) == m - columns, ", ".join(map(repr, extra[:3]))
+    shown = f"; {several} of X is no label: leave it out" if one else ""
     raise ValueError(
-        f"X has {len(found)} columns and y has {columns}: there must be one probability for each"
-        f"{shown}"
+        f"X has {m} columns and y has {columns}{' classes' * (table.form == 'classes')}: there "
+        f"must be one probability for each{shown}{separated_texts(y, '; y ')}"
     )
 
 
-def check_labels_match(rows: Probabilities, y: Any, table: LabelTable) -> None:
-    """Raise unless X and y have the same labels and rows, as far as that can be seen."""
-    n, m = len(rows.entries.p), rows.entries.m
-    columns = table.labels.shape[1]
-    if columns != m:
-        raise ValueError(
-            f"X has {m} columns and y has {columns}{' classes' * (table.form == 'classes')}: "
-            f"there must be one probability for each{separated_texts(y, '; y ')}"
-        )
-    check_same_index(X=rows.X, y=y)
+def known_columns(X: Any, y: Any, table: LabelTable) -> Any:
+    """Return the names of the columns of X and y, which must be the same."""
+    names, shape = column_names(X), tuple(getattr(X, "shape", ()))
+    if len(shape) == 2 and (table.form != "flat" or shape[1] > 2):
+        check_count(shape[1], table, X, y)  # before columns that are no labels are read
     if table.form in ("flat", "classes"):
-        check_class_order(rows.X, np.sort(table.classes))
-    check_same_names(column_names(rows.X), table.names, "X", "y")
-    if n == m and rows.entries.labels is None:
-        _warn_if_transposed(rows.comparable().p, table.labels)
+        check_class_order(X, np.sort(table.classes))
+    check_same_names(names, table.names, "X", "y")
+    return known_names(table.names, names)
 
 
 def check_class_order(X: Any, classes: Any) -> None:
@@ -234,42 +219,6 @@ def check_class_order(X: Any, classes: Any) -> None:
                 f"column {at} of X is {names[at]!r}, and class {at} of y is {expected[at]!r}: the "
                 "columns must be in the order of the classes"
             )
-
-
-def _check_not_text(X: Any) -> None:
-    """Raise if probabilities are texts."""
-    if sparse.issparse(X):
-        return
-    values = np.asarray(X)
-    if values.dtype.kind in "USO" and values.size:
-        for index, value in np.ndenumerate(values):
-            if isinstance(value, (str, bytes)):
-                raise TypeError(
-                    f"{place('X', index)} is the text {str(value)!r}: it must be a number"
-                )
-
-
-def _warn_if_transposed(p: Real, Y: Any) -> None:
-    """Warn if square labels are explained by the transposed probabilities, and not by these.
-
-    Compares the log-likelihoods that logistic regressions with slope 1/2 gain (`_mismatch`).
-    """
-    Y = Y.toarray() if sparse.issparse(Y) else Y
-    p = np.clip(p, 1e-3, 1.0 - 1e-3)
-    logit = np.log(p) - np.log1p(-p)
-    y = Y - Y.mean()
-    variance = float(Y.mean() * (1.0 - Y.mean()))
-    here, there = (
-        0.5 * float((y * (x - x.mean())).sum()) - variance * float(x.var()) * x.size / 8.0
-        for x in (logit, logit.T)
-    )
-    if there > _TRANSPOSED and here < 0.1 * there:
-        warnings.warn(
-            f"X of shape {p.shape} fits y far better when it is transposed: its rows must be the "
-            "rows of y, and its columns the labels",
-            UserWarning,
-            stacklevel=5,
-        )
 
 
 def _is_list_of_pairs(X: Any) -> bool:
