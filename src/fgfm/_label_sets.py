@@ -55,8 +55,7 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
             list of arrays if X and y were lists.
         """
         labels, fitted = self._labels(X), self._fitted()
-        classes = fitted.classes_[::-1] if fitted._reversed_classes else fitted.classes_
-        return format_labels(labels, fitted._label_form, fitted._label_dtype, classes)
+        return format_labels(labels, fitted._label_form, fitted._label_dtype, fitted._classes)
 
     def predict_names(self, X: Any) -> list[list[Any]]:
         """Predict F-optimal label sets as lists of the names of labels.

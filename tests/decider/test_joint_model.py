@@ -11,7 +11,7 @@ from decider_data import distorted, exclusive, independent
 from fgfm import FDecider, f_measure
 from fgfm.decider._calibration import ShrunkCalibrator
 from fgfm.decider._entries import dense_entries
-from fgfm.decider._expectation import expectation_shift, shifted
+from fgfm.decider._large_batches import expectation_shift, shifted
 from fgfm.decision import from_marginals
 from oracle import all_labelsets, check_decision, independent_joint
 

@@ -34,12 +34,11 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
-from fgfm.decider._calibration import CALIBRATORS, SCORE_CALIBRATORS
+from fgfm.decider._calibration import CALIBRATORS, make_calibrator
 from fgfm.decider._candidates import are_lists, are_named, list_table, names_of
 from fgfm.decider._certificates import rows_apart
 from fgfm.decider._class_model import ClassModel
 from fgfm.decider._entries import Entries
-from fgfm.decider._expectation import expectation_shift, shifted
 from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
@@ -51,6 +50,7 @@ from fgfm.decider._inputs import (
 )
 from fgfm.decider._known_rows import known_rows, row_digests
 from fgfm.decider._label_set_model import LabelSetModel
+from fgfm.decider._large_batches import expectation_shift, shifted
 from fgfm.decider._methods import DeciderMixin
 from fgfm.decider._mismatch import warn_about_mismatch
 from fgfm.decider._missed import read_missed
@@ -318,7 +318,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         X = on_host(X)
         if are_lists(X, y):
             table = list_table(y, [len(row) for row in X])
-            return self._fit_table(X, y, self._positive_last(table), sample_weight, missed)
+            return self._fit_table(X, y, self._checked_labels(table, y), sample_weight, missed)
         named = are_named(X)
         names = names_of(X, y) if named else column_names(X)
         table = read_labels(
@@ -331,7 +331,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             allow_lists=True,
             names=None if names is None or is_unnamed(names) else names,
         )
-        return self._fit_table(X, y, self._positive_last(table), sample_weight, missed)
+        return self._fit_table(X, y, self._checked_labels(table, y), sample_weight, missed)
 
     def _fit_table(
         self,
@@ -343,11 +343,10 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         *,
         foreign: bool = True,
     ) -> FDecider:
-        """Learn from validation rows whose labels y are in a table, the positive class last.
+        """Learn from validation rows whose labels y are in a checked table.
 
         `foreign` probabilities may have columns that do not belong to y.
         """
-        self._check_form(table, y)
         check_same_index(X=X, y=y, sample_weight=sample_weight)
         self._column_names_in = names = known_columns(X, y, table)
         if table.form not in ("flat", "classes") and names is not None and not is_unnamed(names):
@@ -387,7 +386,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_stored(entries, settings)
         if foreign:
             warn_about_mismatch(rows, Y, weight, table, settings.names)
-        calibrator = (SCORE_CALIBRATORS if self.scores else CALIBRATORS)[self.calibration]()
+        calibrator = make_calibrator(self.calibration, scores=self.scores)
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             if table.form == "classes":
                 model: Any = ClassModel(calibrator).fit(entries, Y, weight)
@@ -413,8 +412,26 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         record_parameters(self)
         return self
 
-    def _positive_last(self, table: LabelTable) -> LabelTable:
-        """Return the labels of a flat y with the positive class last, after `pos_label`."""
+    def _checked_labels(self, table: LabelTable, y: Any) -> LabelTable:
+        """Return labels that the parameters apply to, of two classes the positive one last."""
+        if table.form == "classes" and not self._takes_classes():
+            raise ValueError(
+                f"Only binary classification is supported with average={self.average!r}: y is "
+                f"flat and has {len(table.classes)} classes, which need average='macro', "
+                "'weighted', or 'micro' with labels that list the classes that count"
+                f"{separated_texts(y, '; y ')}"
+            )
+        if table.form != "classes" and self.labels is not None:
+            form = "flat with two classes" if table.form == "flat" else "a matrix"
+            raise ValueError(
+                f"labels is {self.labels!r} and y is {form}: it lists the classes that count of a "
+                "flat y with more than two classes"
+            )
+        if self.average == "binary" and table.form != "flat":
+            raise ValueError(
+                "average is 'binary' and y is a matrix: it must be one of "
+                f"{', '.join(map(repr, AVERAGES))}"
+            )
         if table.form != "flat":
             if self.pos_label is not None:
                 reason = "a matrix" if table.form != "classes" else "flat with more than 2 classes"
@@ -451,6 +468,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self, average: str, *, plain: bool = False) -> Settings:
         """Return the parameters of the decision; `plain` ones have no limits and no floors."""
         floors = {"min_precision": self.min_precision, "min_recall": self.min_recall}
+        counted = None
+        if self._label_form == "classes":
+            counted = counted_classes(self.labels, average, self.classes_.tolist(), "y")
         return Settings(
             average="macro" if average == "binary" else average,
             beta=float(self.beta),
@@ -464,15 +484,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
             form=self._label_form,
             names=self._names(),
-            counted=self._counted_classes(average),
+            counted=counted,
             missed=self._missed,
         )
-
-    def _counted_classes(self, average: str) -> Any:
-        """Return the positions of the classes that count, if not all do."""
-        if self._label_form != "classes":
-            return None
-        return counted_classes(self.labels, average, self.classes_.tolist(), "y")
 
     def _check_parameters(self) -> None:
         """Raise if a constructor parameter is invalid."""
@@ -499,27 +513,6 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 )
         n_threads(self.n_jobs)
         resolve_nonempty(self.nonempty, auto=False)
-
-    def _check_form(self, table: LabelTable, y: Any) -> None:
-        """Raise if the average does not apply to the labels."""
-        if table.form == "classes" and not self._takes_classes():
-            raise ValueError(
-                f"Only binary classification is supported with average={self.average!r}: y is "
-                f"flat and has {len(table.classes)} classes, which need average='macro', "
-                "'weighted', or 'micro' with labels that list the classes that count"
-                f"{separated_texts(y, '; y ')}"
-            )
-        if table.form != "classes" and self.labels is not None:
-            form = "flat with two classes" if table.form == "flat" else "a matrix"
-            raise ValueError(
-                f"labels is {self.labels!r} and y is {form}: it lists the classes that count of a "
-                "flat y with more than two classes"
-            )
-        if self.average == "binary" and table.form != "flat":
-            raise ValueError(
-                "average is 'binary' and y is a matrix: it must be one of "
-                f"{', '.join(map(repr, AVERAGES))}"
-            )
 
     def _fitted_rule(self) -> Any:
         """Return the rule of `fit`, with parameters that were changed since, where they may be."""
@@ -557,52 +550,30 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             if not self.multilabel_:
                 check_class_order(X, self.classes_)
             check_same_names(column_names(X), self._column_names_in, "X", "fit")
-        return read_probabilities(self, X, self._label_form, self._ordered_classes(), reset=False)
+        return read_probabilities(self, X, self._label_form, self._classes, reset=False)
 
     def _row_values(self, X: Any, rows: Probabilities) -> Entries:
         return rows.entries
 
-    def _measure(self) -> dict[str, Any]:
-        """Return the measure of `score` as arguments of `f_measure`."""
-        average = "macro" if self._label_form == "flat" else self.average
-        return {"beta": self.beta, "average": average, "zero_division": self.zero_division}
-
-    def _positive_is_last(self) -> bool:
-        return not self._reversed_classes
-
-    def _ordered_classes(self) -> Any:
-        """Return the classes of y; of two the positive one is the last."""
-        return self.classes_[::-1] if self._reversed_classes else self.classes_
-
     def _names(self) -> list[Any]:
         """Return the names of the m labels or classes, or that of the positive class."""
         if self._label_form == "flat":
-            return list(self._ordered_classes()[-1:].tolist())
+            return [self._classes.tolist()[-1]]
         if self._label_form == "lists":
             return ["candidates"]
         names = self.label_names_in_ if hasattr(self, "label_names_in_") else self.classes_
         return list(np.asarray(names).tolist())
 
     def _column_names(self) -> list[Any]:
-        classes = self._label_form == "classes" and self.average != "micro"
-        return self._names() if self.multilabel_ or classes else ["labels"]
-
-    def _that_count(self, table: Any) -> Any:
-        """Return the columns of the classes that count, which are all columns mostly."""
-        counted = self._counted_classes(self.average)
-        return table if counted is None else table[:, counted]
+        settings = self._rule.settings
+        one = settings.form == "flat" or settings.counted is not None
+        names: list[Any] = ["labels"] if one else settings.names
+        return names
 
     def _marginals(self, entries: Entries) -> Any:
         """Return the probability of each entry under the model."""
         rule = self._fitted_rule()
         return rule.model.marginals(entries, rule.threads)
-
-    def _decide_one_by_one(self, rows: Probabilities) -> tuple[Any, Any]:
-        """Return the labels of `predict`, dense or CSR, and the F-measures to expect of them."""
-        rule = self._fitted_rule()
-        chosen, expected_f = rule.predict(rule.read(rows.entries))
-        labels = rows.entries.to_labels(chosen, rows.matrix_kind)
-        return labels, self._shifted(expected_f, self.average)
 
 
 def _all_have_labels(table: LabelTable, used: Any, missed: Any) -> bool:

@@ -79,6 +79,16 @@ class Settings(NamedTuple):
         """Whether the number of labels of a row has limits."""
         return self.least != 0 or self.most is not None
 
+    @property
+    def measure(self) -> dict[str, Any]:
+        """The F-measure, as arguments of `f_measure`."""
+        average = "macro" if self.form == "flat" else self.average
+        return {"beta": self.beta, "average": average, "zero_division": self.zero_division}
+
+    def that_count(self, table: Any) -> Any:
+        """Return the columns of the classes that count, which are all columns mostly."""
+        return table if self.counted is None else table[:, self.counted]
+
     def check(self) -> None:
         """Raise unless the parameters can be combined, and some label set has the limits."""
         limited = self.limited or self.constraints is not None
