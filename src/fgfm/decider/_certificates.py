@@ -40,10 +40,8 @@ _STEPS = 16  # candidates of rows, between a floor and 1
 _STAKES = 32
 
 
-def rows_apart(confidence: float | None, weight: Floats, table: LabelTable) -> Integers:
-    """Return the numbers of the rows that certify floors: half of them, or none."""
-    if confidence is None:
-        return np.empty(0, dtype=np.int64)
+def rows_apart(confidence: float, weight: Floats, table: LabelTable) -> Integers:
+    """Return the numbers of the rows that certify floors: half of them."""
     other = weight[(weight != 0.0) & (weight != 1.0)]
     if table.observed is not None or len(other):
         missing = "y has labels that are missing"

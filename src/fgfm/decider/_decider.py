@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.label_table import (
     LabelTable,
-    read_labels,
     separated_texts,
     set_label_attributes,
 )
@@ -35,7 +34,6 @@ from fgfm._utils.validation import (
     row_weights,
 )
 from fgfm.decider._calibration import CALIBRATORS, make_calibrator
-from fgfm.decider._candidates import are_lists, are_named, list_table, names_of
 from fgfm.decider._certificates import rows_apart
 from fgfm.decider._class_model import ClassModel
 from fgfm.decider._entries import Entries
@@ -43,10 +41,10 @@ from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
     check_count,
-    count_rows,
     known_columns,
     on_host,
     read_probabilities,
+    read_truth,
 )
 from fgfm.decider._known_rows import known_rows, row_digests
 from fgfm.decider._label_set_model import LabelSetModel
@@ -316,22 +314,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         X = on_host(X)
-        if are_lists(X, y):
-            table = list_table(y, [len(row) for row in X])
-            return self._fit_table(X, y, self._checked_labels(table, y), sample_weight, missed)
-        named = are_named(X)
-        names = names_of(X, y) if named else column_names(X)
-        table = read_labels(
-            y,
-            len(X) if named else count_rows(X),
-            type(self).__name__,
-            keep_sparse=True,
-            allow_missing=True,
-            allow_classes=True,
-            allow_lists=True,
-            names=None if names is None or is_unnamed(names) else names,
-        )
-        return self._fit_table(X, y, self._checked_labels(table, y), sample_weight, missed)
+        table = self._checked_labels(read_truth(X, y, type(self).__name__), y)
+        return self._fit_table(X, y, table, sample_weight, missed)
 
     def _fit_table(
         self,
@@ -359,9 +343,11 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         weight = row_weights(sample_weight, n, "X")
         used = np.flatnonzero(weight)
         self._known_rows = known_rows(row_digests(entries.take(used), table.labels[used]))
-        apart = rows_apart(self.confidence, weight, table)
-        weight[apart] = 0.0
-        used = np.flatnonzero(weight)
+        apart = np.empty(0, dtype=np.int64)
+        if self.confidence is not None:
+            apart = rows_apart(self.confidence, weight, table)
+            weight[apart] = 0.0
+            used = np.flatnonzero(weight)
         Y = entries.choose(table.labels)  # (n, K)
         _check_rows(table, weight)
         if table.observed is not None and entries.labels is not None:

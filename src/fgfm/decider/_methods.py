@@ -13,9 +13,8 @@ from fgfm._utils.label_table import format_labels, read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.rows import as_frames
 from fgfm._utils.validation import check_fraction, check_same_rows, label_sets
-from fgfm.decider._candidates import list_table
 from fgfm.decider._entries import Entries
-from fgfm.decider._inputs import Probabilities
+from fgfm.decider._inputs import Probabilities, list_table
 from fgfm.decider._known_rows import check_new_rows, row_digests
 from fgfm.decider._missed import read_missed, with_missed
 from fgfm.decider._report import compare, rivals, warn_if_optimistic

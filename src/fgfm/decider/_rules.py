@@ -346,7 +346,8 @@ class ThresholdRule(Rule):
         objective = settings.objective()._replace(nonempty=False, threads=self.threads)
         problem = Marginals.read(matrix, missed=missed or None)
         labels, f = decide(problem, objective, average)
-        warn_about_floors(objective, average, flat=flat)
+        if settings.floors:
+            warn_about_floors(objective, average, flat=flat)
         return p.choose(labels).astype(np.int8), f[0] if flat else f
 
     def left_out_f(self, validation: Validation) -> tuple[Floats, Floats]:
