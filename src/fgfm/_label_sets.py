@@ -30,10 +30,6 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
         """Return the labels (n, m) of rows, each decided by itself: an array or CSR."""
         raise NotImplementedError
 
-    def _score_average(self) -> Any:
-        """Return the average of `score`."""
-        return "samples"
-
     def _column_names(self) -> list[Any]:
         """Return the names of labels, or of several classes; or of the series of a flat y."""
         fitted = self._fitted()
@@ -145,7 +141,6 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
                 read_true_labels(y, fitted),
                 labels,
                 fitted.beta,
-                average=fitted._score_average(),
                 zero_division=fitted.zero_division,
                 sample_weight=sample_weight,
             )

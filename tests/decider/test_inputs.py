@@ -433,15 +433,6 @@ def test_columns_in_the_order_of_the_classes():
             call()
 
 
-def test_average_changed_after_fit(average):
-    decider = FDecider(average=average).fit(P, Y)
-    for other in {"macro", "micro"} - {average}:
-        decider.set_params(average=other)
-        for method in (decider.predict, decider.decide, decider.predict_proba):
-            with pytest.raises(ValueError, match=f"average is '{other}' and was '{average}' in"):
-                method(P)
-
-
 def test_sparse_rows_with_fewer_labels_than_validation_rows(average):
     everything = sparse.csr_array(P)
     decider = FDecider(average=average).fit(everything, np.maximum(Y, np.arange(200)[:, None] < 5))

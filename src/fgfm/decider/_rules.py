@@ -313,15 +313,19 @@ class ThresholdRule(Rule):
 
     def choose(self, p: Entries) -> Chosen:
         """Return the entries (n, K) above their threshold, up to the limits of a row."""
-        settings = self.settings
-        check_stored(p, settings)
-        most = settings.most if self.max_labels is None else self.max_labels
+        check_stored(p, self.settings)
         gain = p.p - p.of_label(np.broadcast_to(self.thresholds, (p.m,)))
         if self.class_weights is not None:
             gain *= p.of_label(self.class_weights)
         if p.labels is not None:
             gain = np.where(p.labels < p.m, gain, -np.inf)
-        return best_entries(gain, settings.least, p.m if most is None else most).astype(np.int8)
+        least, most = self._limits()
+        return best_entries(gain, least, p.m if most is None else most).astype(np.int8)
+
+    def _limits(self) -> tuple[int, int | None]:
+        """Return the least and the largest number of labels of a row."""
+        most = self.settings.most if self.max_labels is None else self.max_labels
+        return self.settings.least, most
 
     def predict(self, p: Entries) -> tuple[Chosen, Any]:
         """Return what `choose` does, and its F-measure in the limit of many rows like these."""
@@ -421,8 +425,8 @@ class ClassRule(ThresholdRule):
 
     _BACKGROUND = 1e-12
 
-    def __init__(self, model: Any, settings: Settings) -> None:
-        super().__init__(model, settings._replace(least=1, most=1))
+    def _limits(self) -> tuple[int, int | None]:
+        return 1, 1
 
     def fit(self, validation: Validation) -> ClassRule:
         """Find the thresholds and weights of the best decision for the validation rows."""
