@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._kernels import count_draws, largest_draw, tilt
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import frame_library
@@ -71,7 +72,11 @@ def check_set_names(labelsets: Any, proba: Any) -> None:
 
 
 class LabelSetCardinalities:
-    """P of label sets with probabilities, (n, m, S), computed for the rows that are indexed."""
+    """P of label sets with probabilities, (n, m, S), computed for the rows that are indexed.
+
+    ``masses(rows, P)`` are the probabilities that a row, of this P, has no label and some,
+    (2, rows), and ``marginals(rows)`` its marginals, (rows, m).
+    """
 
     shape: tuple[int, int, int]
     dtype = np.dtype(np.float64)
@@ -80,14 +85,6 @@ class LabelSetCardinalities:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Floats:
-        raise NotImplementedError
-
-    def masses(self, rows: slice, P: Floats) -> Floats:
-        """Return the probabilities that a row, of this P, has no label and some, (2, rows)."""
-        raise NotImplementedError
-
-    def marginals(self, rows: slice) -> Floats:
-        """Return the marginals of some rows, (rows, m)."""
         raise NotImplementedError
 
     def in_blocks(self) -> Floats:
@@ -144,8 +141,6 @@ class SampleCardinalities(LabelSetCardinalities):
     """P of draws of the label sets of each row, (n, T, m)."""
 
     def __init__(self, samples: Any) -> None:
-        from fgfm._kernels import largest_draw
-
         self._samples = real_array(samples, "samples", ("row", "draw", "label"))
         n, T, m = self._samples.shape
         sizes = [largest_draw(self._draws(rows)) for rows in row_blocks(n, 8 * T * m)]
@@ -160,8 +155,6 @@ class SampleCardinalities(LabelSetCardinalities):
         return np.require(draws, np.uint8, ["C"])
 
     def __getitem__(self, rows: slice) -> Floats:
-        from fgfm._kernels import count_draws
-
         draws = self._draws(rows)
         P = np.zeros((len(draws), *self.shape[1:]))
         count_draws(draws, P)
@@ -276,7 +269,7 @@ def of_marginals(
            [0.12]])
     """
     check_choice(method, "method", ("tilt", "condition"))
-    tables = {"proba": proba, "distribution": distribution}
+    check_same_index(proba=proba, distribution=distribution)
     proba = real_array(proba, "proba", ("row", "label"))  # (n, m)
     n, m = proba.shape
     if distribution is None:
@@ -285,7 +278,6 @@ def of_marginals(
             p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
             _fill_independent(np.ascontiguousarray(p.T), P[rows])
         return P
-    check_same_index(**tables)
     check_numbered_columns(distribution, "distribution")
     d = real_array(distribution, "distribution", ("row", "cardinality"))  # (n, S + 1)
     if not 2 <= d.shape[1] <= m + 1:
@@ -294,7 +286,7 @@ def of_marginals(
             "columns, for 0, 1, .. labels"
         )
     check_same_rows([n, len(d)], ["proba", "distribution"])
-    return _tilted(proba, d) if method == "tilt" else _conditioned(proba, d)
+    return _combined(proba, d, method)
 
 
 def of_conditionals(proba: Any, distribution: Any) -> Floats:
@@ -335,32 +327,18 @@ def of_conditionals(proba: Any, distribution: Any) -> Floats:
            [0.119, 0.089]])
     """
     proba = check_cardinality_matrix(proba, "proba")  # (n, m, S)
-    return _tilted(proba, distribution_array(distribution, "distribution", *proba.shape[::2]))
+    return _combined(proba, distribution_array(distribution, "distribution", *proba.shape[::2]))
 
 
-def _tilted(proba: Real, d: Real) -> Floats:
-    """Return P of d (n, S + 1) and probabilities (n, m, S), or (n, m) for every s, tilted."""
-    from fgfm._kernels import tilt
-
+def _combined(proba: Real, d: Real, method: str = "tilt") -> Floats:
+    """Return P of d (n, S + 1) and probabilities (n, m), or by tilting of (n, m, S)."""
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
-    P = np.empty((n, m, S))  # (n, m, S)
+    P = np.empty((n, m, S))
     for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
+        logits = logit(p).reshape(*p.shape[:2], -1)  # (rows, m, S or 1)
         weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        tilt(logit(p).reshape(*p.shape[:2], -1), weights, P[rows])  # logits (rows, m, S or 1)
-    return P
-
-
-def _conditioned(proba: Real, d: Real) -> Floats:
-    """Return P of independent labels (n, m), conditioned on a number of distribution d."""
-    from fgfm._kernels import condition
-
-    n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
-    P = np.empty((n, m, S))  # (n, m, S)
-    for rows in row_blocks(n, 8 * m * S):
-        p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
-        weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        condition(logit(p), weights, P[rows])
+        tilt(logits, weights, P[rows], method == "condition")
     return P
 
 

@@ -7,14 +7,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._kernels import tilt
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.validation import (
     check_cardinality_matrix,
     clip_probabilities,
     distribution_array,
     first_index,
-    place,
     raise_excess_mass,
+    raise_first,
     tolerance,
     unit_rows,
 )
@@ -179,8 +180,6 @@ def _fill_coherent(p: Floats, model_d: Floats, d: Floats, out: Floats) -> None:
     to_tilt = ~sums_to_s & (d[:, 1:] > 0.0)  # (rows, S)
     if not to_tilt.any():
         return
-    from fgfm._kernels import tilt
-
     tilted = np.empty_like(out)  # (rows, m, S)
     tilted_d = np.zeros(d.shape)  # (rows, S + 1), 0 where nothing has to be solved
     np.copyto(tilted_d[:, 1:], d[:, 1:], where=to_tilt)
@@ -218,7 +217,4 @@ def logit(p: Floats) -> Floats:
 def _check_not_negative(block: Real, name: str, first_row: int) -> None:
     """Raise unless every element is finite and not negative, up to rounding."""
     wrong = ~((block >= -tolerance(block)) & np.isfinite(block))
-    if wrong.any():
-        index = first_index(wrong)
-        where = place(name, (first_row + index[0], *index[1:]))
-        raise ValueError(f"{where} is {block[index]!s}: it must be finite and not negative")
+    raise_first(block, wrong, name, first_row, "it must be finite and not negative")

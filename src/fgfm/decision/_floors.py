@@ -80,7 +80,7 @@ def decide_with_floors(
     precision, recall = (floors.precision, floors.recall) if floors else (0.0, 0.0)
     possible = np.full((len(expected_f), 2), np.nan)
     rate, rows, _, repeat = missed or _NONE
-    arguments = (indptr, *objective.kernel_arguments, rules(objective.beta), precision, recall)
+    arguments = (indptr, objective.kernel_argument, rules(objective.beta), precision, recall)
     results = (chosen, expected_f, possible)
     values = float_block(proba, np.float64).reshape(-1)
     rows = float_block(rows, np.float64)
@@ -97,7 +97,7 @@ def check_floors(objective: Objective, average: str, missed: Any, *, flat: bool)
     names = "min_precision, min_recall and missed"
     if objective.limits is not None:
         raise ValueError(f"{names} cannot be combined with min_labels, max_labels and constraints")
-    if objective.measure.name != "f":
+    if not objective.measure.has_limits:
         raise ValueError(f"{names} cannot be combined with measure={objective.measure.name!r}")
     if missed is not None and not flat and average in ("macro", "weighted"):
         raise ValueError(
