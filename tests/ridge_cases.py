@@ -131,6 +131,6 @@ def fit_as_large(
     encoded = [
         RidgeTarget(*np.unique(y, return_inverse=True), column, folds_of(y)) for y in targets
     ]
-    fits = fit_targets(design, encoded, settings, None, None)
+    fits = fit_targets(design, encoded, settings, None)
     assert all(fit.n_failed == 0 for fit in fits)
     return fits

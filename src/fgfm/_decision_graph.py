@@ -84,7 +84,7 @@ def of_marginals(
 
 def of_decider(decider: Any, dtype: str) -> Graph:
     """Return the graph of a fitted FDecider; its real outputs have a given type."""
-    if not hasattr(decider, "_learned"):
+    if not hasattr(decider, "_rule"):
         raise ValueError(f"decider is {decider!r}: it must be fitted")
     if decider._label_form == "lists":
         raise ValueError(
@@ -110,7 +110,7 @@ def of_decider(decider: Any, dtype: str) -> Graph:
         )
     graph = Graph("float64")
     given = Value(graph, source_of(decider.scores)).cast("float64").transpose()  # (m, n)
-    model, m = decider._model, decider.n_features_in_
+    model, m = decider._rule.model, decider.n_features_in_
     flat = not decider.multilabel_
     if flat and len(decider.classes_) > 2:
         labels, other_output = _classes(decider, given)
@@ -217,7 +217,7 @@ _CALIBRATIONS = {
 
 def _classes(decider: Any, given: Value) -> tuple[Value, Value]:
     """Return the classes, (n,), and their probabilities, (m, n): `ClassModel`, `ClassRule`."""
-    model = decider._model
+    model = decider._rule.model
     pool = model.calibrator
     if type(pool).__name__ == "LogLinearPool":
         if model.of_classes is None:
@@ -240,9 +240,9 @@ def _classes(decider: Any, given: Value) -> tuple[Value, Value]:
 def _decide_rows(graph: Graph, decider: Any, logit: Value) -> tuple[Value, Value]:
     """Return the label set of each row, int8 (m, n), and its expected F-measure, (n,)."""
     m, beta2 = decider.n_features_in_, float(decider.beta) ** 2
-    sets = _label_sets(graph, decider._model, logit, m, m)
+    sets = _label_sets(graph, decider._rule.model, logit, m, m)
     k = np.arange(1, m + 1)[:, None]
-    missed, given = decider._model.missed_items()
+    missed, given = decider._rule.model.missed_items()
     if not len(missed):
         missed, given = np.zeros(1), np.ones((len(sets.d), 1))
     none_missed = float(given[0, 0]) if missed[0] == 0.0 else 0.0

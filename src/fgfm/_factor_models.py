@@ -36,6 +36,17 @@ class FactorEstimate(NamedTuple):
     d: Floats  # (n, S + 1): d[r, s] = p(|y| = s)
 
 
+def check_learner(learner: Any) -> None:
+    """Raise TypeError unless a base learner is a classifier with probabilities."""
+    if isinstance(learner, type) or not (
+        hasattr(learner, "fit") and hasattr(learner, "predict_proba")
+    ):
+        raise TypeError(
+            f"estimator is {learner!r}: it must be a scikit-learn classifier (an instance) with "
+            "the methods fit and predict_proba"
+        )
+
+
 class Target(NamedTuple):
     """What one model is fitted to."""
 

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.utils import InputTags, get_tags
 
-from fgfm._model_scores import class_scores, label_scores
 from fgfm._utils.label_table import LabelTable, format_labels
-from fgfm._utils.rows import take_param_rows, take_rows
+from fgfm._utils.rows import n_rows, take_param_rows, take_rows
 
 __all__ = [
     "FittedModel",
@@ -92,12 +92,64 @@ class FittedModel(NamedTuple):
 
         The scores of labels that were constant in training are infinite.
         """
+        estimator, n = self.estimator, n_rows(X)
+        are_scores = gives_scores(estimator)
+        returned = estimator.decision_function(X) if are_scores else estimator.predict_proba(X)
         if self.form == "classes":
-            return class_scores(self.estimator, X, self.classes).values
-        values, are_probabilities = label_scores(self.estimator, X, len(self.columns))
-        if are_probabilities:
-            return self._of_all_labels(values[:, :, 1])
-        return self._of_all_labels(values[:, :, 1] - values[:, :, 0])
+            return self._of_all_classes(returned, n, are_scores)
+        return self._of_all_labels(self._of_columns(returned, n, are_scores))
+
+    def _of_all_classes(self, returned: Any, n: int, are_scores: bool) -> Floats:
+        """Return the values (n, C) of all classes, of which the model may have seen some.
+
+        The others have probability 0, or the least of all scores.
+        """
+        seen = np.searchsorted(self.classes, np.asarray(self.estimator.classes_))
+        values = np.asarray(returned, dtype=np.float64)
+        if are_scores:
+            _check_not_pairwise(self.estimator, len(seen))
+        if values.ndim == 1 or values.shape[1] == 1 < len(seen):  # those of the second of two
+            one = values.ravel()
+            pair = (-0.5 * one, 0.5 * one) if are_scores else (1.0 - one, one)
+            values = np.stack(pair, axis=-1)
+        self._check(values, (n, len(seen)), "classes")
+        missing = values.min(initial=0.0) if are_scores else 0.0
+        everything = np.full((n, len(self.classes)), missing)
+        everything[:, seen] = values
+        return everything
+
+    def _of_columns(self, returned: Any, n: int, are_scores: bool) -> Floats:
+        """Return the values (n, columns) that the model predicts for its labels.
+
+        ``predict_proba`` may return an array (n, m) of the probabilities of 1, a list with the
+        probabilities of the classes of each label, or the two columns of one label.
+        """
+        m = len(self.columns)
+        if isinstance(returned, list):
+            seen = getattr(self.estimator, "classes_", [np.arange(2)] * len(returned))
+            parts = zip(returned, seen, strict=True)
+            values = np.column_stack([_of_label(self.estimator, *part) for part in parts])
+        else:
+            values = np.asarray(
+                returned.toarray() if sparse.issparse(returned) else returned, dtype=np.float64
+            )
+            if m == 1 and values.ndim == 1:
+                values = values[:, None]
+            elif m == 1 and not are_scores and values.shape[1:] == (2,):
+                values = values[:, 1:]
+        self._check(values, (n, m), "labels")
+        return values
+
+    def _check(self, values: Floats, shape: tuple[int, int], kind: str) -> None:
+        """Raise ValueError unless there are finite scores for each of n rows and each class."""
+        finite = bool(np.isfinite(values).all())
+        if values.shape == shape and finite:
+            return
+        raise ValueError(
+            f"estimator {type(self.estimator).__name__} returned scores of shape {values.shape}"
+            f"{'' if finite else ' that are not all finite'}: there must be a finite number for "
+            f"each of {shape[0]} rows and {shape[1]} {kind}"
+        )
 
     def out_of_bag(self) -> Floats | None:
         """Return the held-out probabilities (n, m) of the training rows, if the model has them.
@@ -114,13 +166,17 @@ class FittedModel(NamedTuple):
             return None
         # A list has arrays (n, 2) of labels, an array the shape (n, m), (n, C) or (n, 2, m).
         p = np.stack(values, axis=-1) if isinstance(values, list) else np.asarray(values)
+        p = np.asarray(p, dtype=np.float64)
+        if p.ndim == 3 or self.form in ("flat", "classes"):
+            never = p.sum(axis=1, keepdims=True) == 0.0  # in every bag: forests have 0, not NaN
+            p = np.where(never, np.nan, p)
         if self.form == "classes":
-            found = np.zeros((len(p), len(self.classes)))
-            found[:, np.searchsorted(self.classes, estimator.classes_)] = p
-            return found
+            everything = np.zeros((len(p), len(self.classes)))
+            everything[:, np.searchsorted(self.classes, estimator.classes_)] = p
+            return everything
         if p.ndim == 3 or self.form == "flat":
             p = p[:, 1].reshape(len(p), -1)
-        return self._of_all_labels(np.asarray(p, dtype=np.float64))
+        return self._of_all_labels(p)
 
     def _of_all_labels(self, p: Floats) -> Floats:
         """Return the values (n, m) of all labels from those of the model's columns."""
@@ -131,6 +187,30 @@ class FittedModel(NamedTuple):
         everything = np.tile(self.constants, (len(p), 1))
         everything[:, self.columns] = p
         return everything
+
+
+def _of_label(estimator: Any, part: Any, classes: Any) -> Floats:
+    """Return the probabilities (n,) of 1 of a label that may have been constant in training."""
+    p: Floats = np.asarray(part, dtype=np.float64)
+    if p.shape[1] == 1:
+        return p[:, 0] if np.asarray(classes).ravel()[0] == 1 else np.zeros(len(p))
+    if p.shape[1] != 2:
+        raise ValueError(
+            f"estimator {type(estimator).__name__} predicts {p.shape[1]} classes for a label: "
+            "a label must be 0 or 1"
+        )
+    return p[:, 1]
+
+
+def _check_not_pairwise(estimator: Any, n_classes: int) -> None:
+    """Raise if decision values belong to pairs of classes: three classes have three pairs."""
+    while hasattr(estimator, "steps"):
+        estimator = estimator.steps[-1][1]
+    if n_classes > 2 and getattr(estimator, "decision_function_shape", None) == "ovo":
+        raise ValueError(
+            f"estimator {type(estimator).__name__} has decision_function_shape 'ovo', a score for "
+            "each pair of classes: it must be 'ovr', a score for each class"
+        )
 
 
 def _constant_values(constants: Floats, scores: bool) -> Floats:

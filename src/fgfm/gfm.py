@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter, validate_data
 
-from fgfm._factor_models import METHODS, FactorEstimate, FactorModels
+from fgfm._factor_models import METHODS, FactorEstimate, FactorModels, check_learner
 from fgfm._held_out import input_tags
 from fgfm._label_sets import LabelSetMixin
 from fgfm._utils.blocks import n_threads, row_blocks
@@ -266,12 +266,7 @@ class FGFMClassifier(LabelSetMixin, BaseEstimator):  # type: ignore[misc]
         check_flag(self.coherent, "coherent")
         n_threads(self.n_jobs)
         self._decision_params(False)
-        learner = self._learner()
-        if isinstance(learner, (str, type)) or not hasattr(learner, "predict_proba"):
-            raise TypeError(
-                f"estimator is {learner!r}: it must be None, or a scikit-learn classifier (an "
-                "instance) with predict_proba"
-            )
+        check_learner(self._learner())
 
     def _decision_params(self, nonempty: bool) -> dict[str, Any]:
         """Return the parameters of the decision, given what "auto" is for `nonempty`."""

@@ -8,7 +8,7 @@ import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.frozen import FrozenEstimator
@@ -145,6 +145,49 @@ def test_decider_is_that_of_out_of_fold_probabilities():
 def test_folds(cv):
     model = FClassifier(several(), cv=cv, random_state=0).fit(X, Y)
     assert model.score(X, Y) > 0.5
+
+
+class OneList(RandomForestClassifier):
+    """A forest whose values are a list of arrays, as its probabilities are."""
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        self.oob_decision_function_ = [*np.moveaxis(self.oob_decision_function_, 2, 0)]
+        return self
+
+
+@pytest.mark.filterwarnings("ignore:Some inputs do not have OOB", "ignore:invalid value")
+@pytest.mark.parametrize(
+    ("kind", "y"),
+    [
+        (RandomForestClassifier, Y[:, 0]),
+        (RandomForestClassifier, Y[:, 0] + Y[:, 1]),
+        (RandomForestClassifier, Y),
+        (BaggingClassifier, Y[:, 0]),
+        (BaggingClassifier, Y[:, 0] + Y[:, 1]),
+        (OneList, Y),
+    ],
+)
+def test_out_of_bag_values_are_held_out_and_rows_without_are_left_out(kind, y):
+    forest = kind(n_estimators=4, oob_score=True, bootstrap=True, random_state=0)
+    model = FClassifier(forest, average="macro").fit(X, y)
+    bags = model.estimator_.estimators_samples_
+    out = np.array([np.isin(np.arange(160), bag, invert=True) for bag in bags])  # (trees, n)
+    rows = np.flatnonzero(out.any(axis=0))
+    assert 100 < len(rows) < 160
+    trees = model.estimator_.estimators_
+
+    def values(rows, used):
+        """Return the mean prediction of the trees that are used for each row, (n, columns)."""
+        parts = [np.array(tree.predict_proba(X[rows])) for tree in trees]
+        p = np.array([part if y.ndim == 1 else part[:, :, 1].T for part in parts])
+        return (p * used[:, rows, None]).sum(axis=0) / used[:, rows, None].sum(axis=0)
+
+    decider = FDecider(average="macro").fit(values(rows, out), y[rows])
+    everything = values(np.arange(160), np.ones(out.shape))
+    close(model.predict_proba(X), decider.predict_proba(everything))
+    folds = FClassifier(forest, average="macro", cv=KFold(3)).fit(X, y)
+    assert (folds.predict_proba(X) != model.predict_proba(X)).any()
 
 
 @pytest.mark.parametrize("single", [ONE, make_pipeline(StandardScaler(), ONE), LinearSVC()])

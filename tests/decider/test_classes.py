@@ -79,7 +79,7 @@ def test_zeros_of_a_forest_are_raised_as_far_as_the_validation_rows_show():
     truth /= truth.sum(axis=1, keepdims=True)
     code = (rng.random((2000, 1)) > truth.cumsum(axis=1)).sum(axis=1)
     decider = FDecider(average="macro").fit(trees[:1000], NAMES[code[:1000]])
-    assert decider._model.least in (0.02, 0.04, 0.08)  # 0.01 is half a step
+    assert decider._rule.model.least in (0.02, 0.04, 0.08)  # 0.01 is half a step
 
     def loss(raised):
         pool = LogLinearPool().fit([np.maximum(trees[:1000], raised)], code[:1000])
@@ -88,7 +88,7 @@ def test_zeros_of_a_forest_are_raised_as_far_as_the_validation_rows_show():
 
     q = decider.predict_proba(trees[1000:])
     own = -np.log(q[np.arange(1000), code[1000:]]).mean()
-    assert own == pytest.approx(loss(decider._model.least), abs=1e-9)
+    assert own == pytest.approx(loss(decider._rule.model.least), abs=1e-9)
     assert own < loss(0.01) - 0.005
     labels, expected_f = decider.decide(trees[1000:])
     obtained = f1_score(NAMES[code[1000:]], labels, average="macro")

@@ -13,7 +13,7 @@ import fgfm
 from decider_data import exclusive, independent
 from fgfm import FDecider
 from fgfm.cardinality import of_marginals
-from fgfm.decider._exponents import tempered
+from fgfm.decider._label_set_model import tempered
 from fgfm.decision import Constraints, from_cardinalities, from_marginals
 from multilabel import close
 
@@ -204,8 +204,8 @@ def test_constraints_by_name_and_number():
     assert (predicted[:, [0, 2]].sum(axis=1) <= 1).all()
     numbers = FDecider(constraints=Constraints(required=[1], groups=[[0, 2]])).fit(p, Y)
     assert (numbers.predict(p) == predicted).all()
-    q, d = numbers._model.predict(numbers._read(p).entries)
-    P = of_marginals(tempered(q, *numbers._model.exponents), d, method="condition")
+    q, d = numbers._rule.model.predict(numbers._read(p).entries)
+    P = of_marginals(tempered(q, *numbers._rule.model.exponents), d, method="condition")
     limits = Constraints(required=[1], groups=[[0, 2]])
     direct = from_cardinalities(P, distribution=d, constraints=limits)
     assert (direct.labels == predicted).all()

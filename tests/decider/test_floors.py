@@ -99,8 +99,8 @@ def test_floors_that_are_refused():
 
 def joint_of_rows(decider, p):
     """Return all label sets, and their probabilities (n, 2^m) by the definition of the model."""
-    q, d = decider._model.predict(decider._read(p).entries)
-    t, u = decider._model.exponents
+    q, d = decider._rule.model.predict(decider._read(p).entries)
+    t, u = decider._rule.model.exponents
     labelsets = all_labelsets(p.shape[1])
     sizes = labelsets.sum(axis=1)
     weight = np.where(labelsets == 1, (q**t / (1 - q) ** u)[:, None], 1.0).prod(axis=2)

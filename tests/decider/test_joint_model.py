@@ -18,8 +18,8 @@ from oracle import all_labelsets, check_decision, independent_joint
 
 def model_joint(decider, p):
     """Enumerate p(y), proportional to g(|y|) prod (q_i^t / (1 - q_i)^u)^y_i."""
-    model = decider._model
-    q = np.asarray(decider._model.calibrator.predict(decider._read(p).entries).p)  # (n, m)
+    model = decider._rule.model
+    q = np.asarray(decider._rule.model.calibrator.predict(decider._read(p).entries).p)  # (n, m)
     sets, independent_proba = independent_joint(q)  # (2^m, m), (n, 2^m)
     size = sets.sum(axis=1)
     pi = np.stack([independent_proba[:, size == s].sum(axis=1) for s in range(sets.shape[1] + 1)])
@@ -92,11 +92,11 @@ def test_decisions_for_a_flat_y_are_optimal():
 
 def test_exponents_of_independent_and_of_exclusive_labels():
     p, Y = independent(3000, 6)
-    assert FDecider().fit(p, Y)._model.exponents == pytest.approx([1.0, 1.0], abs=0.25)
+    assert FDecider().fit(p, Y)._rule.model.exponents == pytest.approx([1.0, 1.0], abs=0.25)
     p, Y = exclusive(3000, 6)
-    assert FDecider().fit(p, Y)._model.exponents == pytest.approx([1.0, 0.0], abs=0.25)
+    assert FDecider().fit(p, Y)._rule.model.exponents == pytest.approx([1.0, 0.0], abs=0.25)
     with pytest.warns(UserWarning, match="n_samples=4: FDecider learns little from so few"):
-        t, u = FDecider().fit(p[:4], Y[:4])._model.exponents
+        t, u = FDecider().fit(p[:4], Y[:4])._rule.model.exponents
     assert 0.2 < t < 2.0
     assert 0.0 <= u < 2.0
 
@@ -214,7 +214,7 @@ def test_probability_of_no_label(m):
 
     _, p, Y = rows(2000)
     some, p_new, _ = rows(5000)
-    none = FDecider().fit(p, Y)._model.predict(dense_entries(p_new))[1][:, 0]
+    none = FDecider().fit(p, Y)._rule.model.predict(dense_entries(p_new))[1][:, 0]
     assert np.abs(none - (1.0 - some[:, 0])).mean() < 0.05
 
 

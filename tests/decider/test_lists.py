@@ -154,7 +154,7 @@ def test_lists_are_decided_whatever_their_order_and_the_other_lists(average):
 
 def test_list_decisions_are_optimal():
     decider = FDecider().fit(X_FIT, Y_FIT)
-    model = decider._model
+    model = decider._rule.model
     labels, expected_f = decider.decide(X_NEW[:30])
     for r, x in enumerate(X_NEW[:30]):
         if not 1 < len(x) <= 9:

@@ -1,21 +1,15 @@
-"""Averages: columns and batches against enumeration of all label matrices, and types of input."""
+"""Averages against enumeration of all label matrices; logits; long columns."""
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
-from scipy import sparse
 from scipy.special import expit, logit
 
 import oracle
-from cases import assert_same_decision, dense, every_option
-from fgfm import cardinality, decision, f_measure
-
-RNG = np.random.default_rng(17)
+from cases import every_option
+from decision_calls import PROBA
+from fgfm import decision, f_measure
 
 
 def batch_joint(joint):
@@ -59,242 +53,24 @@ def test_expected_f_is_the_mean_of_the_measure(average):
     np.testing.assert_allclose(expected_f, weights[0] @ scores, rtol=1e-12)
 
 
-# Larger batches ----------------------------------------------------------------------------------
-
-PROBA = RNG.random((300, 37)) ** 3
-LOGITS = logit(PROBA)
-PARTS = [cardinality.of_marginals(PROBA[:, :5]), PROBA[:, 5:6, None]]
-FACTORS = [[5, 0, 1, 2, 4], [3]]
-DRAWS = (RNG.random((300, 15, 6)) < PROBA[:, None, :6]).astype(np.uint8)
-SETS = RNG.permutation(np.unique(DRAWS.reshape(-1, 6), axis=0))[:25]
-WEIGHTS = RNG.dirichlet(np.full(25, 0.3), size=300)
-SINGLES = sparse.csr_array(PROBA[:, 6:] * (PROBA[:, 6:] > 0.1))
-CALLS = {
-    "marginals": lambda rows, **kw: decision.from_marginals(PROBA[rows], **kw),
-    "logits": lambda rows, **kw: decision.from_marginals(LOGITS[rows], logits=True, **kw),
-    "sparse marginals": lambda rows, **kw: decision.from_marginals(SINGLES[rows], **kw),
-    "cardinalities": lambda rows, **kw: decision.from_cardinalities(PARTS[0][rows], **kw),
-    "factors": lambda rows, **kw: decision.from_factors([P[rows] for P in PARTS], FACTORS, **kw),
-    "sparse factors": lambda rows, **kw: decision.from_factors(
-        [PARTS[0][rows], SINGLES[rows]], [range(5), range(5, 36)], **kw
-    ),
-    "samples": lambda rows, **kw: decision.from_samples(DRAWS[rows], **kw),
-    "joint": lambda rows, **kw: decision.from_joint(SETS, WEIGHTS[rows], **kw),
-}
-every_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
-
-
-@every_average
-@every_call
-@pytest.mark.parametrize("n_jobs", [2, 3, 40])
-def test_threads_change_no_bit(call, average, n_jobs):
-    one, other = (call(slice(None), average=average, n_jobs=jobs) for jobs in (1, n_jobs))
-    np.testing.assert_array_equal(dense(one.labels), dense(other.labels))
-    np.testing.assert_array_equal(one.expected_f, other.expected_f)
-
-
-@every_average
-@every_call
-def test_order_of_rows_does_not_matter(call, average):
-    order = np.random.default_rng(0).permutation(300)
-    ordered, permuted = call(slice(None), average=average), call(order, average=average)
-    np.testing.assert_allclose(ordered.expected_f, permuted.expected_f, rtol=1e-12)
-    np.testing.assert_array_equal(dense(ordered.labels)[order], dense(permuted.labels))
-
-
-@every_average
-@every_call
-@pytest.mark.filterwarnings("ignore:labels without:UserWarning")
-def test_no_rows(call, average):
-    """Nothing is to decide: 0/0."""
-    labels, expected_f = call(slice(0, 0), average=average, zero_division=0.25)
-    assert labels.shape[0] == 0
-    np.testing.assert_array_equal(expected_f, 0.25)
-    assert np.shape(expected_f) == (() if average == "micro" else (labels.shape[1],))
-
-
-def test_layouts_and_dtypes_of_columns():
-    expected = decision.from_marginals(PROBA.T.copy())
-    wide = np.zeros((600, 74))
-    wide[::2, ::2] = PROBA
-    records = np.zeros((300, 37), dtype=[("flag", "i1"), ("p", "f8")])
-    records["p"] = PROBA
-    locked = PROBA.copy()
-    locked.flags.writeable = False
-    forms = [PROBA, np.asfortranarray(PROBA), wide[::2, ::2], records["p"], locked]
-    for form in [*forms, PROBA[::-1][::-1], PROBA.astype(">f8"), PROBA.astype(np.longdouble)]:
-        decided = decision.from_marginals(form, average="macro")
-        np.testing.assert_array_equal(decided.labels, expected.labels.T)
-        np.testing.assert_array_equal(decided.expected_f, expected.expected_f)
-    for dtype in (np.float32, np.float16):
-        single = PROBA.astype(dtype)
-        decided = decision.from_marginals(single, average="macro")
-        exact = decision.from_marginals(single.astype(np.float64), average="macro")
-        np.testing.assert_array_equal(decided.labels, exact.labels)
-
-
-def test_rounding_errors_are_clipped():
-    off = PROBA.copy()
-    off[3, 4], off[5, 36] = 1.0 + 1e-12, -1e-12
-    for average in AVERAGES:
-        assert_same_decision(
-            decision.from_marginals(off, average=average),
-            decision.from_marginals(np.clip(off, 0.0, 1.0), average=average),
-        )
-
-
-def test_sparse_labels_keep_type_and_order():
-    for kind in (sparse.csr_array, sparse.csr_matrix):
-        shuffled = kind(SINGLES)
-        shuffled.indices, shuffled.data = shuffled.indices.copy(), shuffled.data.copy()
-        for row in range(300):  # the entries of a row in falling order
-            at = slice(*shuffled.indptr[row : row + 2])
-            shuffled.indices[at] = shuffled.indices[at][::-1]
-            shuffled.data[at] = shuffled.data[at][::-1]
-        for average in AVERAGES:
-            labels, expected_f = decision.from_marginals(shuffled, average=average)
-            assert type(labels) is kind
-            assert labels.dtype == np.int8
-            assert labels.has_canonical_format
-            dense_decision = decision.from_marginals(SINGLES.toarray(), average=average)
-            np.testing.assert_array_equal(labels.toarray(), dense_decision.labels)
-            np.testing.assert_allclose(expected_f, dense_decision.expected_f, rtol=1e-12)
-
-
-# Data frames, series, lists, logits --------------------------------------------------------------
-
-
-@pytest.mark.parametrize("average", ["samples", *AVERAGES])
-def test_data_frames(average):
-    expected = decision.from_marginals(PROBA[:, :3], average=average)
-    columns, index = ["a", "b", "c"], [f"row {r}" for r in range(300)]
-    labels, expected_f = decision.from_marginals(
-        pd.DataFrame(PROBA[:, :3], index, columns), average=average
-    )
-    pd.testing.assert_frame_equal(labels, pd.DataFrame(expected.labels, index, columns))
-    if average == "micro":
-        assert expected_f == expected.expected_f
-    else:
-        of = index if average == "samples" else columns
-        series = pd.Series(expected.expected_f, of, name="expected_f")
-        pd.testing.assert_series_equal(expected_f, series)
-    labels, expected_f = decision.from_marginals(
-        pl.DataFrame(PROBA[:, :3], schema=columns), average=average
-    )
-    assert labels.equals(pl.DataFrame(expected.labels, schema=columns))
-    if average == "micro":
-        assert expected_f == expected.expected_f
-    else:
-        assert expected_f.equals(pl.Series("expected_f", expected.expected_f))
-
-
-def test_series_and_lists_of_numbers():
-    p = PROBA[:, 0]
-    expected = decision.from_marginals(p)
-    series = pd.Series(p, index=np.arange(300) * 2, name="spam")
-    labels, expected_f = decision.from_marginals(series)
-    pd.testing.assert_series_equal(
-        labels, pd.Series(expected.labels, index=series.index, name="spam")
-    )
-    assert expected_f == expected.expected_f
-    labels, expected_f = decision.from_marginals(pl.Series("spam", p))
-    assert labels.equals(pl.Series("spam", expected.labels))
-    np.testing.assert_array_equal(decision.from_marginals(p.tolist()).labels, expected.labels)
-    np.testing.assert_array_equal(
-        decision.from_marginals(LOGITS[:, 0], logits=True).labels, expected.labels
-    )
-
-
-@pytest.mark.parametrize("average", ["samples", *AVERAGES])
-def test_class_probabilities_of_each_label(average):
-    listed = [np.column_stack([1.0 - p, p]) for p in PROBA.T]
-    assert_same_decision(
-        decision.from_marginals(listed, average=average),
-        decision.from_marginals(PROBA, average=average),
-    )
+# Logits ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("average", ["samples", *AVERAGES])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_logits(average, dtype):
-    logits = LOGITS.astype(dtype)
+    logits = logit(PROBA).astype(dtype)
     before = logits.copy()
     decided = decision.from_marginals(logits, logits=True, average=average)
     expected = decision.from_marginals(expit(logits, dtype=np.float64), average=average)
     np.testing.assert_array_equal(decided.labels, expected.labels)
     np.testing.assert_array_equal(decided.expected_f, expected.expected_f)
     np.testing.assert_array_equal(logits, before)
+    p = PROBA[:, 0]  # those of a binary classifier
+    flat = decision.from_marginals(logit(p), logits=True, average=average)
+    np.testing.assert_array_equal(flat.labels, decision.from_marginals(p).labels)
     certain = decision.from_marginals([[np.inf, -np.inf, 800.0]], logits=True, average=average)
     np.testing.assert_array_equal(certain.labels, [[1, 0, 1]])
-
-
-# Other libraries ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("average", ["macro", "weighted", "micro"])
-def test_dask_arrays_must_be_in_memory(average):
-    da = pytest.importorskip("dask.array")
-    message = f"proba is a Dask array: average={average!r} decides all rows together, so it must"
-    with pytest.raises(TypeError, match=re.escape(message)):
-        decision.from_marginals(da.from_array(PROBA), average=average)
-    with pytest.raises(TypeError, match="1-D probabilities decides all rows together"):
-        decision.from_marginals(da.from_array(PROBA[:, 0]), average=average)
-
-
-# Errors and warnings -----------------------------------------------------------------------------
-
-
-MACRO, MICRO, LOGIT = {"average": "macro"}, {"average": "micro"}, {"logits": True}
-PAIR, TOO_MUCH = np.full((4, 2), 0.5), [[[0.5], [0.2]], [[0.9], [0.9]]]
-WIDE = np.pad(TOO_MUCH, ((0, 0), (0, 0), (0, 1)))
-UNIT, HINT = (
-    "probabilities must lie in [0, 1]",
-    "; these look like logits: apply a sigmoid, or pass",
-)
-MARGINALS = [
-    (PROBA, {"average": "binary"}, "average is 'binary': it must be one of 'samples', 'macro',"),
-    ([[0.5, 0.5], [0.5, 1.5]], MACRO, f"proba[1, 1] is 1.5: {UNIT}"),
-    (np.r_[PROBA[:20, 0], 1.5], {}, f"proba[20] is 1.5: {UNIT}"),
-    (np.c_[PROBA, np.full(300, -3.0)], MACRO, f"proba[0, 37] is -3.0: {UNIT}{HINT}"),
-    (sparse.csr_array([[0.5, 0], [0, 2]]), MICRO, f"proba[1, 1] is 2.0: {UNIT}"),
-    ([[0.0, 1.0], [np.nan, 2.0]], LOGIT, "proba[1, 0] is nan: logits must be numbers"),
-    (SINGLES, LOGIT, "proba is a sparse matrix and logits is True: entries that are not stored"),
-    (
-        np.zeros((3, 100, 2)),
-        {},
-        "(label, row, class), as in np.array(predict_proba(X)), pass prob",
-    ),
-    ([PAIR, np.ones((4, 1))], {}, "proba[1] has shape (4, 1): label 1 had one class in training"),
-    ([PAIR, PAIR[:3]], {}, "proba[1] has shape (3, 2): in a list with the class probabilities of"),
-    ([0.8 * PAIR], {}, "proba[0][0] sums to 0.8: the probabilities of a row must sum to 1"),
-]
-OTHERS = [
-    (decision.from_cardinalities, (WIDE,), MICRO, "P[1] implies d_0 = -0.8"),
-    (decision.from_cardinalities, (WIDE,), MACRO, "P[1] implies d_0 = -0.8"),
-    (
-        decision.from_factors,
-        ([[[[0.5]], [[0.5]]], TOO_MUCH], [[2], [0, 1]]),
-        MICRO,
-        "Ps[1][1] implies d_0 = -0.8",
-    ),
-    (
-        decision.from_factors,
-        ([SINGLES[:2], TOO_MUCH], [range(31), [31, 32]]),
-        MICRO,
-        "Ps[1][1] implies d_0 = -0.8",
-    ),
-    (decision.from_samples, ([[[0, 1]], [[2, 0]]],), MICRO, "samples[1, 0, 0] is 2: labels must"),
-    (decision.from_joint, ([[0, 1]], [[1.0], [0.5]]), MICRO, "proba[1] sums to 0.5"),
-]
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "kwargs", "message"),
-    [*((decision.from_marginals, (proba,), *rest) for proba, *rest in MARGINALS), *OTHERS],
-)
-def test_messages(function, arguments, kwargs, message):
-    with pytest.raises(ValueError, match=re.escape(message)):
-        function(*arguments, **kwargs)
 
 
 @pytest.mark.parametrize("average", ["samples", "macro", "micro"])
@@ -309,16 +85,7 @@ def test_small_logits_of_single_precision_keep_their_probability(average):
     np.testing.assert_allclose(decided.expected_f, expected.expected_f, rtol=1e-12)
 
 
-def test_lists_of_class_probabilities_are_not_logits():
-    listed = [np.column_stack([1.0 - p, p]) for p in PROBA.T]
-    with pytest.raises(ValueError, match="logits is True and proba is a list of arrays"):
-        decision.from_marginals(listed, logits=True)
-
-
-def test_percentages_are_not_taken_for_logits():
-    with pytest.raises(ValueError, match=re.escape("must lie in [0, 1]")) as caught:
-        decision.from_marginals(PROBA * 100.0)
-    assert "logits" not in str(caught.value)
+# Impossible problems -----------------------------------------------------------------------------
 
 
 def test_impossible_problems_warn():
@@ -336,6 +103,9 @@ def test_impossible_problems_warn():
             labels, expected_f = call()
         assert not labels.any()
         assert np.isnan(expected_f)
+
+
+# Long columns ------------------------------------------------------------------------------------
 
 
 def long_columns(kind: str, n: int = 9001) -> np.ndarray:

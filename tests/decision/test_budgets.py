@@ -428,14 +428,3 @@ def test_errors_of_limits():
     assert macro.labels.sum(axis=1).tolist() == [1, 1]
     with pytest.raises(TypeError, match="sparse matrix"):
         from_classes(sparse.csr_array(np.eye(2)))
-
-
-def test_classes_given_as_labels_warn():
-    proba = large(0, n=10, m=3)
-    with pytest.warns(UserWarning, match="use from_classes"):
-        from_marginals(proba)
-    with pytest.warns(UserWarning, match="use from_classes"):
-        from_marginals(pd.DataFrame(proba))
-    proba[7, 0] += 0.01  # no warning: one row does not sum to 1
-    from_marginals(proba)
-    from_marginals(np.ones((10, 1)))

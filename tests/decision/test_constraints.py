@@ -83,24 +83,6 @@ def test_csr_rows_get_labels_that_they_do_not_store():
     assert labels[[1]].indices.tolist() == [0, 1, 4, 5]
 
 
-@every_kind
-def test_threads_blocks_and_other_rows_do_not_change_a_bit(long_rows, kind, monkeypatch):
-    limits = many_limits(60)[kind]
-    csr = sparse.csr_array(np.where(long_rows > 0.05, long_rows, 0.0))
-    P = cardinality.of_marginals(long_rows)
-    for decide, rows in (
-        (decision.from_marginals, long_rows),
-        (decision.from_marginals, csr),
-        (decision.from_cardinalities, P),
-    ):
-        whole = decide(rows, **limits)
-        monkeypatch.setattr("fgfm._utils.blocks.BLOCK_BYTES", 1)
-        again = decide(rows, n_jobs=2, **limits)
-        monkeypatch.undo()
-        assert dense(whole.labels).tobytes() == dense(again.labels).tobytes()
-        assert whole.expected_f.tobytes() == again.expected_f.tobytes()
-
-
 def test_permuted_labels_are_decided_alike(long_rows):
     order = np.random.default_rng(0).permutation(60)
     number = np.argsort(order)  # label i of the rows is number[i] of the permuted rows
@@ -263,18 +245,6 @@ def test_data_frames_have_names():
     twice = pd.DataFrame([[0.5, 0.5]], columns=["a", "a"])
     with pytest.raises(ValueError, match="several labels have this name"):
         decision.from_marginals(twice, constraints=Constraints(required=["a"]))
-
-
-def test_dask_arrays():
-    da = pytest.importorskip("dask.array", reason="needs dask: pip install 'fgfm[dask]'")
-    rng = np.random.default_rng(0)
-    p, draws = rng.random((30, 6)), rng.integers(0, 2, (30, 5, 6))
-    limits = {"max_labels": 3, "constraints": Constraints(required=[1], parents={1: 4})}
-    for decide, rows in ((decision.from_marginals, p), (decision.from_samples, draws)):
-        lazy = decide(da.from_array(rows, chunks=(7, *rows.shape[1:])), **limits)
-        assert_same_decision(decision.Decision(*map(np.asarray, lazy)), decide(rows, **limits))
-    with pytest.raises(ValueError, match="min_labels is 9, but there are 6 labels"):
-        decision.from_marginals(da.from_array(p), min_labels=9)
 
 
 # The class, and messages -------------------------------------------------------------------------

@@ -211,29 +211,6 @@ def test_floors_that_hold_anyway_change_nothing():
     assert_same_decision(decision.from_marginals(p, **floors), free)
 
 
-@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-def test_threads_and_blocks_change_no_bit(kind, monkeypatch):
-    p = kind(np.random.default_rng(4).random((60, 20)) ** 3)
-    missed = np.random.default_rng(5).dirichlet(np.ones(3), size=60)
-    options = {"min_precision": 0.3, "min_recall": 0.2, "missed": missed}
-    whole = decide(p, **options)
-    monkeypatch.setattr("fgfm._utils.blocks.BLOCK_BYTES", 1)
-    again = decide(p, n_jobs=3, **options)
-    np.testing.assert_array_equal(dense(again.labels), dense(whole.labels))
-    np.testing.assert_array_equal(again.expected_f, whole.expected_f)
-
-
-def test_dask():
-    da = pytest.importorskip("dask.array", reason="needs dask: pip install 'fgfm[dask]'")
-    p = np.random.default_rng(6).random((50, 6)) ** 2
-    missed = np.random.default_rng(7).dirichlet(np.ones(3), size=50)
-    for options in ({"min_precision": 0.6}, {"missed": missed}, {"missed": 1.5}):
-        lazy = decision.from_marginals(da.from_array(p, chunks=(20, 4)), **options)
-        now = decide(p, **options)
-        np.testing.assert_array_equal(lazy.labels.compute(), now.labels)
-        np.testing.assert_array_equal(lazy.expected_f.compute(), now.expected_f)
-
-
 def test_frames_and_logits():
     pd = pytest.importorskip("pandas")
     p = np.random.default_rng(8).random((5, 3))
@@ -346,14 +323,3 @@ def test_other_messages():
         decision.from_marginals(np.where(np.arange(12).reshape(3, 4) == 6, 1.5, 0.5), missed=1.0)
     with pytest.raises(ValueError, match="proba is 1-D, one problem"):
         decision.from_marginals([0.5, 0.2], missed=[[0.5, 0.5]] * 2)
-
-
-@every_floor
-def test_sparse_rows_alone_are_decided_as_in_a_batch(floors):
-    proba = np.random.default_rng(0).random((40, 6)) ** 2
-    proba[np.random.default_rng(1).random((40, 6)) < 0.7] = 0.0  # some rows store no label
-    batch = decide(sparse.csr_array(proba), **floors)
-    for i in range(40):
-        alone = decide(sparse.csr_array(proba[i : i + 1]), **floors)
-        assert (alone.labels.toarray() == batch.labels[[i]].toarray()).all()
-        assert alone.expected_f[0] == batch.expected_f[i]

@@ -171,15 +171,6 @@ def test_averages_are_columns_and_all_entries(kind):
 # Invariances -------------------------------------------------------------------------------------
 
 
-def test_threads_and_neighbours_do_not_change_a_bit():
-    p = np.random.default_rng(4).random((64, 1000)) ** 3
-    whole = decide(p)
-    for rows in (slice(None), slice(None, None, -1), slice(5, 6)):
-        other = decide(p[rows], n_jobs=3)
-        assert other.labels.tobytes() == whole.labels[rows].tobytes()
-        assert other.expected_f.tobytes() == whole.expected_f[rows].tobytes()
-
-
 def test_impossible_labels_and_order_do_not_matter():
     rng = np.random.default_rng(5)
     p = rng.random((20, 300)) ** 3
@@ -223,12 +214,3 @@ def test_values_that_are_not_probabilities(bad, m, kind):
     p[1, 2] = bad
     with pytest.raises(ValueError, match=re.escape("proba[1, 2]")):
         decide(kind(p))
-
-
-def test_arguments_are_validated():
-    with pytest.raises(ValueError, match="measure is 'iou': it must be one of 'f', 'jaccard'"):
-        decision.from_marginals([[0.5]], measure="iou")
-    with pytest.raises(ValueError, match=re.escape("beta is 2.0: it must be 1 if measure")):
-        decide([[0.5]], beta=2.0)
-    with pytest.raises(TypeError, match="measure"):
-        decision.from_joint([[0], [1]], [[0.5, 0.5]], measure="jaccard")

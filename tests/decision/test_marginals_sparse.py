@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-import warnings
 
 import numpy as np
 import pytest
@@ -23,20 +22,29 @@ PROBA = RNG.random((40, 12)) ** 3
 @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok"])
 @pytest.mark.parametrize("kind", ["array", "matrix"])
 @pytest.mark.parametrize("nonempty", [False, True])
-def test_every_format_gives_the_decision_of_the_dense_array(form, kind, nonempty):
+@pytest.mark.parametrize("average", ["samples", "macro", "weighted", "micro"])
+@pytest.mark.filterwarnings("ignore:rows without probability")
+def test_every_format_gives_the_decision_of_the_dense_array(form, kind, nonempty, average):
+    options = {"nonempty": nonempty, "average": average}
     proba = PROBA * (PROBA > 0.02)
     proba[5] = 0.0
-    given = getattr(sparse, f"{form}_{kind}")(proba)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # row 5 contradicts nonempty
-        labels, expected_f = decision.from_marginals(given, nonempty=nonempty)
-        expected = decision.from_marginals(proba, nonempty=nonempty)
-    assert isinstance(labels, getattr(sparse, f"csr_{kind}"))
-    assert labels.dtype == np.int8
-    assert labels.has_canonical_format
-    assert (labels.data == 1).all()
-    np.testing.assert_array_equal(labels.toarray(), expected.labels)
-    np.testing.assert_allclose(expected_f, expected.expected_f, rtol=1e-13)
+    expected = decision.from_marginals(proba, **options)
+    given = [getattr(sparse, f"{form}_{kind}")(proba)]
+    if form == "csr":
+        falling = given[0].copy()
+        for row in range(40):
+            entries = slice(*falling.indptr[row : row + 2])
+            falling.indices[entries] = falling.indices[entries][::-1]
+            falling.data[entries] = falling.data[entries][::-1]
+        given.append(falling)
+    for matrix in given:
+        labels, expected_f = decision.from_marginals(matrix, **options)
+        assert isinstance(labels, getattr(sparse, f"csr_{kind}"))
+        assert labels.dtype == np.int8
+        assert labels.has_canonical_format
+        assert (labels.data == 1).all()
+        np.testing.assert_array_equal(labels.toarray(), expected.labels)
+        np.testing.assert_allclose(expected_f, expected.expected_f, rtol=1e-12)
 
 
 # The order of the entries ------------------------------------------------------------------------

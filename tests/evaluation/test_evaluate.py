@@ -1,4 +1,4 @@
-"""Evaluation of the F-optimal rule against thresholds: folds, test rows, fitted models."""
+"""Decision rules compared on held-out rows: models in folds, fitted models, deciders."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
+from scipy import sparse
+from scipy.special import logit
 from sklearn.datasets import make_multilabel_classification
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import f1_score, fbeta_score, hamming_loss, jaccard_score
@@ -16,8 +18,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import fgfm
-from fgfm.evaluation import evaluate, evaluate_fitted
-from fgfm.metrics import best_threshold
+from fgfm.evaluation import evaluate, evaluate_decider, evaluate_fitted
+from fgfm.metrics import best_threshold, f_difference, f_interval
 
 
 def model(**parameters):
@@ -30,9 +32,14 @@ def data():
     return make_multilabel_classification(120, n_features=4, n_classes=4, random_state=0)
 
 
+@pytest.fixture(scope="module")
+def found(data):
+    return evaluate(model(), *data, folds=3)
+
+
 def tuned(proba, Y, parts, average, beta=1.0):
     """Return the sets of one threshold or of one per label, chosen on the other parts."""
-    found, n = [], len(Y)
+    candidates, n = [], len(Y)
     for each in (False, True):
         H, thresholds = np.zeros_like(Y), []
         for part in parts:
@@ -44,24 +51,54 @@ def tuned(proba, Y, parts, average, beta=1.0):
             H[part] = proba[part] > t
             thresholds.append(t)
         f = fgfm.f_measure(Y, H, beta, average=average)
-        found.append((f, H, np.ravel(thresholds)))
-    return max(found, key=lambda one: one[0])[1:]
+        candidates.append((f, H, np.ravel(thresholds)))
+    return max(candidates, key=lambda one: one[0])[1:]
 
 
-def test_cross_validation_agrees_with_scikit_learn(data):
+class Recorded(fgfm.FClassifier):
+    """A classifier that keeps the rows that it is fitted to and decides."""
+
+    calls = ()
+
+    def fit(self, X, y, sample_weight=None, **params):
+        type(self).calls += (X[:, -1].astype(int),)
+        return super().fit(X, y, sample_weight, **params)
+
+
+def test_every_row_is_decided_once_by_a_model_of_other_rows(data):
     X, Y = data
-    found = evaluate(model(), X, Y, folds=4)
-    decided = {rule: np.zeros_like(Y) for rule in ("f_optimal", "half")}
-    expected, proba = np.zeros(len(Y)), np.zeros(Y.shape)
-    splits = list(KFold(4, shuffle=True, random_state=0).split(X))
-    for train, test in splits:
+    X = np.column_stack([X, np.arange(len(X))])  # which row it is
+    Recorded.calls = ()
+    found = evaluate(Recorded(**model().get_params(deep=False)), X, Y, folds=4)
+    rows = np.arange(len(Y))
+    parts = [np.setdiff1d(rows, train) for train in Recorded.calls]
+    assert_allclose(np.sort(np.concatenate(parts)), rows)
+    assert (found.n_rows, found.folds) == (120, 4)
+    assert found.threshold_from == "the rows of the other folds"
+    decided = {average: np.zeros_like(Y) for average in found.averages}
+    proba, expected = np.zeros(Y.shape), np.zeros(len(Y))
+    for train, test in zip(Recorded.calls, parts, strict=True):
         fitted = model().fit(X[train], Y[train])
-        decided["f_optimal"][test], expected[test] = fitted.decide(X[test])
-        proba[test] = fitted.predict_proba(X[test])
-    decided["half"] = proba > 0.5
-    decided["threshold"], thresholds = tuned(proba, Y, [test for _, test in splits], "samples")
-    assert_allclose(found.thresholds, thresholds, rtol=1e-12)
-    for rule, H in decided.items():
+        proba[test], expected[test] = fitted.predict_proba(X[test]), fitted.expected_f(X[test])
+        for average, sets in decided.items():
+            sets[test] = fitted.decide(X[test], average=average).labels
+    for average, scores in found.averages.items():
+        H, thresholds = tuned(proba, Y, parts, average)
+        assert_allclose(scores.thresholds, thresholds, rtol=1e-12)
+        assert (scores.n_rows, scores.folds) == (120, 4)
+        sets = {"f_optimal": decided[average], "half": proba > 0.5, "threshold": H}
+        for rule, labels in sets.items():
+            assert_allclose(scores.f[rule], f_interval(Y, labels, average=average), rtol=1e-12)
+        for rule, difference in scores.differences.items():
+            wanted = f_difference(Y, decided[average], sets[rule], average=average)
+            assert_allclose(difference, wanted, atol=1e-12)
+            assert difference.verdict == wanted.verdict
+        if average == "samples":
+            check_measures(found, Y, sets, expected)
+
+
+def check_measures(found, Y, sets, expected):
+    for rule, H in sets.items():
         wanted = {
             "instance_f": f1_score(Y, H, average="samples", zero_division=1.0),
             "micro_f": f1_score(Y, H, average="micro"),
@@ -71,23 +108,19 @@ def test_cross_validation_agrees_with_scikit_learn(data):
             "subset_accuracy": (H == Y).all(axis=1).mean(),
             "labels_per_row": H.sum(axis=1).mean(),
         }
-        assert set(wanted) == set(found.measures)
-        for measure, value in wanted.items():
-            assert_allclose(found.measures[measure][rule].value, value, rtol=1e-12)
-    f = fgfm.f_measure(Y, decided["f_optimal"], per_row=True)
-    by_fold = [f[test].mean() for _, test in splits]
-    error = found.measures["instance_f"]["f_optimal"].standard_error
-    assert_allclose(error, np.std(by_fold, ddof=1) / 2.0)
-    assert_allclose(found.expected_f.value, expected.mean())
-    assert_allclose(found.excess.value, (expected - f).mean())
-    gain = f - fgfm.f_measure(Y, decided["half"], per_row=True)
-    assert_allclose(found.gains["half"].value, gain.mean())
-    assert (found.n_rows, found.folds) == (120, 4)
-    assert found.threshold_from == "the rows of the other folds"
-    assert_allclose(found.true_labels_per_row, Y.sum(axis=1).mean())
+        assert {name: of[rule] for name, of in found.measures.items()} == pytest.approx(wanted)
+        assert (found.decisions.sets[rule] == H).all()
+    f = fgfm.f_measure(Y, sets["f_optimal"], per_row=True)
+    assert found.decisions.rows.tolist() == list(range(len(Y)))
+    assert_allclose(found.decisions.f, f)
+    assert_allclose(found.decisions.expected_f, expected)
+    assert found.expected_f == pytest.approx(expected.mean())
+    assert found.excess == pytest.approx((expected - f).mean())
+    assert 0.0 < found.bin_difference < 0.5
+    assert found.true_labels_per_row == pytest.approx(Y.sum(axis=1).mean())
 
 
-def test_macro_and_micro_have_decisions_of_their_own(data):
+def test_fitted_models_are_scored_on_halves(data):
     X, Y = data
     fitted = model(beta=2.0).fit(X[:80], Y[:80])
     found = evaluate(model(beta=2.0), X[:80], Y[:80], X[80:], Y[80:])
@@ -100,109 +133,44 @@ def test_macro_and_micro_have_decisions_of_their_own(data):
         decided = fitted.decide(X[80:], average=average).labels
         for rule, sets in {"f_optimal": decided, "half": proba > 0.5, "threshold": H}.items():
             f = fbeta_score(truth, sets, beta=2.0, average=average)
-            assert_allclose(scores.f[rule].value, f, rtol=1e-12)
-            if rule != "f_optimal":
-                gain = scores.f["f_optimal"].value - f
-                assert_allclose(scores.gains[rule].value, gain, atol=1e-15)
-    samples = found.averages["samples"]
-    assert samples.f == found.measures["instance_f"]
-    assert (samples.gains, samples.thresholds) == (found.gains, found.thresholds)
+            assert scores.f[rule].f == pytest.approx(f, rel=1e-12)
     assert found.as_dict() == evaluate_fitted(fitted, X[80:], truth).as_dict()
     assert (found.folds, found.threshold_from) == (0, "the other half of the rows")
 
 
-def test_progress_and_first_results_are_reported(data):
-    X, Y = data
+def test_progress_and_first_results_are_reported(data, found):
     calls, first = [], []
-    found = evaluate(
+    again = evaluate(
         model(),
-        X,
-        Y,
-        folds=2,
+        *data,
+        folds=3,
         progress=lambda *step: calls.append(step),
         partial=lambda *step: first.append(step),
     )
-    assert {call[:2] for call in calls} == {(0, 2), (1, 2)}
-    assert [fold for fold, _, _ in first] == [1, 2]
-    assert_allclose(
-        np.mean([f for _, f, _ in first]), found.measures["instance_f"]["f_optimal"].value
-    )
+    assert {call[:2] for call in calls} == {(0, 3), (1, 3), (2, 3)}
+    assert [fold for fold, _, _ in first] == [1, 2, 3]
+    for k, rule in ((1, "f_optimal"), (2, "half")):
+        mean = np.mean([step[k] for step in first])
+        assert mean == pytest.approx(found.measures["instance_f"][rule])
+    assert again == found
 
 
-def test_decisions_of_all_rows_are_returned(data):
-    X, Y = data
-    found = evaluate(model(), X, Y, folds=3)
-    decisions = found.decisions
-    assert sorted(decisions.rows) == list(range(120))
-    assert (decisions.truth == Y[decisions.rows]).all()
-    f = fgfm.f_measure(decisions.truth, decisions.sets["f_optimal"], per_row=True)
-    assert_allclose(decisions.f, f)
-    assert_allclose(found.measures["instance_f"]["f_optimal"].value, f.mean())
-    assert_allclose(found.expected_f.value, decisions.expected_f.mean())
-    assert "decisions" not in found.as_dict()
-
-
-def test_a_pipeline_and_named_labels_give_the_same(data):
+def test_a_pipeline_and_named_labels_give_the_same(data, found):
     X, Y = data
     names = pd.DataFrame(Y, columns=list("abcd"))
-    plain = evaluate(model(), StandardScaler().fit_transform(X), Y, folds=2)
     # each fold is scaled by its own training rows
-    piped = evaluate(make_pipeline(StandardScaler(), model()), X, names, folds=2)
-    for rule in plain.measures["instance_f"]:
-        a, b = (e.measures["instance_f"][rule].value for e in (plain, piped))
-        assert_allclose(a, b, atol=0.02)
-    one_step = Pipeline([("model", model())])
-    again = evaluate(one_step, X, Y, folds=2)
-    assert again == evaluate(model(), X, Y, folds=2)
-
-
-@pytest.mark.slow
-def test_standard_errors_over_rows_agree_with_the_bootstrap():
-    X, Y = make_multilabel_classification(600, n_features=4, n_classes=4, random_state=3)
-    found = evaluate(model(), X[:200], Y[:200], X[200:], Y[200:])
-    H = model().fit(X[:200], Y[:200]).predict(X[200:])
-    samples = np.random.default_rng(0).integers(0, 400, (150, 400))
-    for measure, kind in [("micro_f", "micro"), ("macro_f", "macro"), ("instance_f", "samples")]:
-        scores = [
-            f1_score(Y[200:][i], H[i], average=kind, zero_division=1.0 if kind == "samples" else 0)
-            for i in samples
-        ]
-        error = found.measures[measure]["f_optimal"].standard_error
-        assert_allclose(error, np.std(scores), rtol=0.2)
+    piped = evaluate(make_pipeline(StandardScaler(), model()), X, names, folds=3)
+    for rule, f in piped.measures["instance_f"].items():
+        assert f == pytest.approx(found.measures["instance_f"][rule], abs=0.02)
+    assert evaluate(Pipeline([("model", model())]), X, Y, folds=3) == found
 
 
 def test_as_dict_is_json(data):
     X, Y = data
-    fitted = model().fit(X, Y)
-    found = evaluate_fitted(fitted, X[:2], Y[:2])
+    found = evaluate_fitted(model().fit(X, Y), X[:2], Y[:2])
     stored = found.as_dict()
     assert json.loads(json.dumps(stored, allow_nan=False)) == stored
-    assert set(stored["measures"]) == set(found.measures)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"folds": 1}, "folds is 1: it must be from 2 to 120, the number of rows"),
-        ({"folds": 121}, "folds is 121"),
-    ],
-)
-def test_invalid_folds_raise(data, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        evaluate(model(), *data, **arguments)
-
-
-def test_too_few_rows_raise(data):
-    X, Y = data
-    with pytest.raises(ValueError, match=r"len\(Y\) is 1: cross-validation needs at least 2"):
-        evaluate(model(), X[:1], Y[:1])
-    with pytest.raises(ValueError, match=r"len\(Y\) is 1: an evaluation needs at least 2 rows"):
-        evaluate_fitted(model().fit(X, Y), X[:1], Y[:1])
-
-
-def test_other_models_raise(data):
-    with pytest.raises(TypeError, match="model is Pipeline: it must be an FClassifier, or a pip"):
-        evaluate(Pipeline([("scaler", StandardScaler())]), *data)
+    assert set(stored) == {*found._fields} - {"decisions"}
 
 
 def test_rows_with_missing_labels_are_fitted_to_and_not_scored(data):
@@ -211,15 +179,102 @@ def test_rows_with_missing_labels_are_fitted_to_and_not_scored(data):
     partly = np.where(missing[:, None] & [True, False, False, True], np.nan, Y)
     complete = np.flatnonzero(~missing)
     found = evaluate(model(), X, partly, folds=3)
-    assert found.n_rows == len(complete)
-    assert sorted(found.decisions.rows) == complete.tolist()
-    assert (found.decisions.truth == Y[found.decisions.rows]).all()
+    assert found.decisions.rows.tolist() == complete.tolist()
+    assert (found.decisions.truth == Y[complete]).all()
     # The same as a fit to all rows, scored on those that are complete.
     found = evaluate(model(), X, partly, X, partly)
     fitted = model().fit(X, partly)
     expected = fgfm.f_measure(Y[complete], fitted.predict(X[complete]))
-    assert_allclose(found.measures["instance_f"]["f_optimal"].value, expected, rtol=1e-12)
+    assert found.measures["instance_f"]["f_optimal"] == pytest.approx(expected)
     part = evaluate_fitted(fitted, X, np.where(np.isnan(partly), -1, partly))
     assert part.as_dict() == evaluate_fitted(fitted, X[complete], Y[complete]).as_dict()
     with pytest.raises(ValueError, match="Y has no row in which all labels were observed"):
         evaluate(model(), X, np.where(np.arange(4) == 1, np.nan, Y))
+
+
+# Deciders
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    truth = rng.random((120, 3)) ** 2
+    return truth**1.5, (rng.random((120, 3)) < truth).astype(np.int8)
+
+
+@pytest.mark.parametrize("average", ["samples", "macro", "micro"])
+def test_deciders_are_fitted_to_rows_of_other_folds(rows, average):
+    proba, Y = rows
+    decider = fgfm.FDecider(average=average, beta=2.0)
+    counts = []
+    found = evaluate_decider(
+        decider, proba, Y, folds=4, progress=lambda k, n: counts.append((k, n))
+    )
+    assert counts == [(k, 4) for k in range(1, 5)]
+    assert (found.folds, found.n_rows) == (4, 120)
+    assert len(found.thresholds) in (4, 12)  # one of each fold, or of each label in it
+
+    def f(labels):
+        return fgfm.f_measure(Y, labels, 2.0, average=average)
+
+    assert_allclose(found.f["half"], f_interval(Y, proba > 0.5, beta=2.0, average=average))
+    of_label = [best_threshold(proba[:, j], Y[:, j] == 1, 2.0) for j in range(3)]
+    best = max(f(proba > t) for t in (best_threshold(proba, Y, 2.0, average=average), of_label))
+    assert found.f["half"].f < found.f["threshold"].f < best + 1e-9
+    assert abs(found.f["f_optimal"].f - decider.fit(proba, Y).score(proba, Y)) < 0.05
+    gain = found.f["f_optimal"].f - found.f["half"].f
+    assert found.differences["half"].difference == pytest.approx(gain)
+    assert evaluate_decider(decider, proba, pd.DataFrame(Y), folds=4) == found
+
+
+def test_scores_and_sparse_rows_agree_with_probabilities(rows):
+    proba, Y = rows
+    proba = np.clip(proba, 0.01, 0.99)
+    expected = evaluate_decider(fgfm.FDecider(average="macro"), proba, Y)
+    by_scores = evaluate_decider(fgfm.FDecider(average="macro", scores=True), logit(proba), Y)
+    assert by_scores.f["half"] == expected.f["half"]
+    stored = evaluate_decider(
+        fgfm.FDecider(average="macro"), sparse.csr_array(proba), sparse.csr_array(Y)
+    )
+    for rule, f in expected.f.items():
+        assert by_scores.f[rule] == pytest.approx(f, abs=0.02)
+        assert stored.f[rule] == pytest.approx(f)
+    assert stored.thresholds == pytest.approx(expected.thresholds)
+
+
+@pytest.mark.filterwarnings("ignore:n_samples=.* so few validation rows")
+@pytest.mark.parametrize(("n", "folds", "least"), [(40, 10, 10), (3, 5, 3)])
+def test_rows_with_labels_are_spread_over_the_folds(n, folds, least):
+    Y = np.zeros((n, 2), dtype=int)
+    Y[:2, 0] = 1
+    found = evaluate_decider(fgfm.FDecider(), np.full((n, 2), 0.1) + 0.5 * Y, Y, folds=folds)
+    assert found.folds == least
+
+
+# Errors
+
+
+def few(n, **options):
+    return evaluate_decider(fgfm.FDecider(), np.full((n, 2), 0.5), np.ones((n, 2)), **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X, Y: few(2), "Y has 2 rows, 2 of them with labels: cross-validation needs"),
+        (lambda X, Y: few(9, folds=1), "folds is 1: it must be 2 or more"),
+        (lambda X, Y: evaluate(model(), X, Y, folds=1), "folds is 1: it must be 2 or more"),
+        (lambda X, Y: evaluate(model(), X[:1], Y[:1]), "Y has 1 rows, .* at least 3 rows"),
+        (
+            lambda X, Y: evaluate_fitted(model().fit(X, Y), X[:1], Y[:1]),
+            r"len\(Y\) is 1: an evaluation needs at least 2 rows",
+        ),
+        (
+            lambda X, Y: evaluate(Pipeline([("scaler", StandardScaler())]), X, Y),
+            "model is Pipeline: it must be an FClassifier, or a pipeline that ends with one",
+        ),
+    ],
+)
+def test_what_cannot_be_evaluated_raises(data, call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(*data)

@@ -217,14 +217,6 @@ def test_random_state():
     assert (upper(one) != upper(other)).any()
 
 
-def test_progress_is_counted():
-    X, Y = confounded(np.random.default_rng(24), 60, m=2)
-    for labels in (Y, 0 * Y):
-        steps = []
-        GCM(random_state=0).pairs(X, labels, progress=lambda *step, seen=steps: seen.append(step))
-        assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-
 # Features
 
 

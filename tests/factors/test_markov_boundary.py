@@ -117,8 +117,20 @@ def test_few_rows(n):
         ([[0], [1]], [0, 2], {}, ValueError, r"^y\[1\] is 2: labels must be 0 or 1"),
         ([[0], [1]], [[0, 1], [1, 0]], {}, ValueError, r"^y has shape \(2, 2\): it must have 1"),
         ([[0], [1]], [0, 1, 1], {}, ValueError, r"^y has 3 rows and X has 2: they must have"),
-        ([[0], [1]], [0, 1], {"alpha": 0}, ValueError, r"^alpha is 0: it must be a number in"),
-        ([[0], [1]], [0, 1], {"alpha": "1"}, TypeError, r"^alpha is '1': it must be a number in"),
+        (
+            [[0], [1]],
+            [0, 1],
+            {"alpha": 0},
+            ValueError,
+            r"^alpha is 0\.0: it must be a number greater",
+        ),
+        (
+            [[0], [1]],
+            [0, 1],
+            {"alpha": "1"},
+            TypeError,
+            r"^alpha is '1': it must be a number greater",
+        ),
         ([[0], [1]], [0, 1], {"df": "x"}, ValueError, r"^df is 'x': it must be one of"),
     ],
 )

@@ -230,7 +230,7 @@ class Wrong(DummyClassifier):
             r"factors\[0\] holds label 'a': the",
         ),
         ({"estimator": GaussianNB}, TypeError, r"estimator is .*GaussianNB.*\(an instance\)"),
-        ({"estimator": "ridge"}, TypeError, "estimator is 'ridge': it must be None, or a scikit"),
+        ({"estimator": "ridge"}, TypeError, "estimator is 'ridge': it must be a scikit-learn"),
         ({"estimator": LinearSVC()}, TypeError, r"estimator is LinearSVC\(\): .*predict_proba"),
         ({"coherent": 1}, TypeError, "coherent is 1: it must be True or False"),
         ({"beta": 0.0}, ValueError, r"beta is 0\.0: it must be a number greater than 0"),

@@ -21,7 +21,7 @@ from fgfm.io._formats import open_file
 def read(path, **options):
     """Return the names of a CSV file and its rows of texts."""
     with open_file(path, "csv", TextFormat(**options)) as table:
-        return table.names, [list(row.values()) for row in table.read().to_pylist()]
+        return table.names, [list(row.values()) for row in table.rows.to_pylist()]
 
 
 @pytest.mark.parametrize(

@@ -54,15 +54,6 @@ def test_number_of_threads_does_not_change_a_bit(rows, dense):
         assert (first.cv_losses == second.cv_losses).all()
 
 
-@pytest.mark.parametrize("n_jobs", [None, 2])
-def test_progress_counts_the_targets(n_jobs):
-    X, Y, _ = sparse_rows()
-    done = []
-    fit_ridge_logistic(X, Y, penalties=[1.0], random_state=0, n_jobs=n_jobs, progress=done.append)
-    assert done == sorted(done)
-    assert done[-1] == Y.shape[1]
-
-
 def test_each_target_has_the_folds_of_its_splitter():
     X, Y, _ = sparse_rows()
     cv = StratifiedKFold(3)
@@ -88,3 +79,14 @@ def test_too_few_iterations_of_large_models_warn():
     X, Y, s = large_rows()
     with pytest.warns(ConvergenceWarning, match=r"^8 ridge fits did not converge within max_"):
         fit_ridge_logistic(X, Y[:, :2], extra=s, penalties=[1.0], max_iter=1, random_state=0)
+
+
+def test_equal_rows_count_as_their_number():
+    X, y = binary_rows(60, 3, 3)
+    folds = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    (grouped,) = fit_ridge_logistic(X, [y], cv=folds)
+    apart = X + 1e-13 * np.random.default_rng(0).normal(size=X.shape)
+    (model,) = fit_ridge_logistic(apart, [y], cv=folds)
+    assert model.penalty == grouped.penalty
+    np.testing.assert_allclose(model.cv_losses, grouped.cv_losses, atol=1e-8)
+    np.testing.assert_allclose(model.coef, grouped.coef, atol=1e-8)

@@ -140,8 +140,3 @@ def test_fold_that_trains_on_one_class(tolerance):
     assert (one.held_out[5 % 3 :: 3] == [1.0, 0.0]).all()  # the only row of its class
     assert (one.held_out[0::3, 1] > 0.0).all()
     assert (sure.held_out == np.ones((60, 1))).all()
-
-
-def test_held_out_must_be_a_flag():
-    with pytest.raises(TypeError, match="held_out is 'yes'"):
-        fit_ridge_logistic([[0.0], [1.0]], [[0, 1]], held_out="yes")

@@ -186,6 +186,8 @@ def test_files_contain_stable_names(saved):
         "fgfm.LabelSetModel",
         "fgfm.LogLinearPool",
         "fgfm.RidgeLogistic",
+        "fgfm.RowRule",
+        "fgfm.Settings",
         "fgfm.ShrunkCalibrator",
     }
 

@@ -83,15 +83,6 @@ def test_other_names_or_another_order(one, other, at):
             check_same_names(names(*pair[0]), names(*pair[1]), "X", "y")
 
 
-def test_label_sets_of_a_joint_distribution():
-    sets = pd.DataFrame(np.eye(3, dtype=int), index=["a", "b", "c"])
-    proba = pd.DataFrame([[0.7, 0.2, 0.1]], columns=["a", "b", "c"])
-    assert decision.from_joint(sets, proba).labels.to_numpy().tolist() == [[1, 0, 0]]
-    decision.from_joint(sets.reset_index(drop=True), proba)
-    with pytest.raises(ValueError, match=r"column 0 of proba is 'a' and that of labelsets.index"):
-        decision.from_joint(sets[::-1], proba)
-
-
 def test_columns_of_test_rows():
     Y_named = pd.DataFrame(Y, columns=list("abc"))
     model = FClassifier(KNeighborsClassifier()).fit(P, Y_named)

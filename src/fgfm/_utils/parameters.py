@@ -18,8 +18,10 @@ def record_parameters(estimator: Any) -> None:
     estimator._parameters_of_fit = {name: _text(value) for name, value in params.items()}
 
 
-def check_parameters(estimator: Any, follows: Collection[str]) -> None:
-    """Raise if a parameter that prediction does not follow differs from what it was in `fit`.
+def check_parameters(estimator: Any, follows: Collection[str]) -> bool:
+    """Return whether a parameter differs from what it was in `fit`.
+
+    Raise if it is one that prediction does not follow.
 
     Examples
     --------
@@ -31,14 +33,19 @@ def check_parameters(estimator: Any, follows: Collection[str]) -> None:
         ...
     ValueError: beta is 2.0 and was 1.0 in fit, which used it: fit again
     """
+    changed = False
     for name, before in estimator._parameters_of_fit.items():
         now = getattr(estimator, name)
-        if name in follows or _text(now) == before:
+        if _text(now) == before:
+            continue
+        changed = True
+        if name in follows:
             continue
         raise ValueError(
             f"{name} is {_short(_text(now))} and was {_short(before)} in fit, which used it: fit "
             "again"
         )
+    return changed
 
 
 def _text(value: Any) -> str:

@@ -57,6 +57,12 @@ def check_zero_division(
     return _number(value, name, "a number in [0, 1]" + " or NaN" * allow_nan, 0.0, 1.0)
 
 
+def check_positive(value: Any, name: str) -> float:
+    """Return a positive number as a float."""
+    rule = "a finite number greater than 0"
+    return _number(value, name, rule, np.nextafter(0.0, 1.0), np.finfo(float).max)
+
+
 def check_fraction(value: Any, name: str) -> float:
     """Return a number strictly between 0 and 1 as a float."""
     rule = "a number greater than 0 and less than 1"
@@ -138,18 +144,23 @@ def first_entry(matrix: Any, wrong: Labels) -> tuple[int, int, Any]:
 
 
 def _raise_first(
-    block: Real, wrong: Labels, name: str, first: int | Sequence[int], rule: str
+    values: Any, wrong: Labels, name: str, first: int | Sequence[int], rule: str
 ) -> None:
-    """Raise for the first wrong element, if there is one.
+    """Raise for the first wrong element of an array, or stored one of CSR, if there is one.
 
-    `first` is the index of the first element of the block in the whole array, or its row.
+    `first` is the index of the first element of the values in the whole array, or its row.
     """
-    if wrong.any():
-        index = first_index(wrong)
-        start = [first] if isinstance(first, int) else list(first)
-        start += [0] * (len(index) - len(start))
-        where = place(name, [s + i for s, i in zip(start, index, strict=True)])
-        raise ValueError(f"{where} is {block[index]!s}: {rule}")
+    if not wrong.any():
+        return
+    if sparse.issparse(values):
+        *index, value = first_entry(values, wrong)
+    else:
+        index = list(first_index(wrong))
+        value = values[tuple(index)]
+    start = [first] if isinstance(first, int) else list(first)
+    start += [0] * (len(index) - len(start))
+    where = place(name, [s + i for s, i in zip(start, index, strict=True)])
+    raise ValueError(f"{where} is {value!s}: {rule}")
 
 
 def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
@@ -340,48 +351,41 @@ def _outside_unit_interval(array: Real) -> Labels:
     return np.asarray(~((array >= -slack) & (array <= 1.0 + slack)))  # True for NaN
 
 
-def check_probabilities(array: Real, name: str, first_row: int = 0) -> None:
-    """Raise unless every element lies in [0, 1], up to rounding.
+def check_probabilities(
+    values: Any, name: str, first: int | Sequence[int] = 0, hint: str = ""
+) -> None:
+    """Raise unless every element, or stored one of CSR, lies in [0, 1], up to rounding.
 
-    `first_row` is the number of the first row of the array, which may be a block of a larger one.
+    `first` is the index of the first element, or its row, in the array that `values` are part of.
     """
-    _raise_first(array, _outside_unit_interval(array), name, first_row, _UNIT)
+    wrong = _outside_unit_interval(_stored(values))
+    _raise_first(values, wrong, name, first, _UNIT + f"; {hint}" * bool(hint))
 
 
-def check_marginals(block: Real, name: str, first: Sequence[int], hint: str = "") -> None:
-    """Raise unless every element lies in [0, 1], up to rounding; by default recognise logits.
-
-    `first` is the index of the first element of the block, which may be a part of a larger array.
-    """
+def check_marginals(block: Real, name: str, first: Sequence[int]) -> None:
+    """Raise unless every element lies in [0, 1], up to rounding; recognise logits."""
     wrong = _outside_unit_interval(block)
     if wrong.any():
-        if not hint and (block < -0.1).any():  # far beyond rounding, and no percentages
-            hint = "these look like logits: apply a sigmoid, or pass logits=True"
-        _raise_first(block, wrong, name, first, _UNIT + f"; {hint}" * bool(hint))
+        rule = _UNIT
+        if (block < -0.1).any():  # far beyond rounding, and no percentages
+            rule += "; these look like logits: apply a sigmoid, or pass logits=True"
+        _raise_first(block, wrong, name, first, rule)
 
 
 def check_finite(values: Any, name: str, kind: str) -> None:
     """Raise if an element of an array, or a stored one of CSR, is NaN or infinite."""
-    rule = f"{kind} must be finite numbers"
-    if not sparse.issparse(values):
-        _raise_first(values, ~np.isfinite(values), name, 0, rule)
-    elif not np.isfinite(values.data).all():
-        *index, found = first_entry(values, ~np.isfinite(values.data))
-        raise ValueError(f"{place(name, index)} is {found!s}: {rule}")
+    _raise_first(values, ~np.isfinite(_stored(values)), name, 0, f"{kind} must be finite numbers")
+
+
+def _stored(values: Any) -> Real:
+    """Return the elements of an array, or the stored ones of CSR."""
+    stored: Real = values.data if sparse.issparse(values) else values
+    return stored
 
 
 def check_logits(block: Real, name: str, first: Sequence[int]) -> None:
     """Raise if an element is NaN; `first` is the index of the first element of the block."""
     _raise_first(block, np.isnan(block), name, first, "logits must be numbers")
-
-
-def check_stored_probabilities(csr: Any, name: str, first_row: int = 0, hint: str = "") -> None:
-    """Raise unless every stored element lies in [0, 1], up to rounding."""
-    wrong = _outside_unit_interval(csr.data)
-    if wrong.any():
-        row, column, value = first_entry(csr, wrong)
-        where = place(name, (first_row + row, column))
-        raise ValueError(f"{where} is {value!s}: {_UNIT}{f'; {hint}' * bool(hint)}")
 
 
 def clip_probabilities(array: Real, name: str, first_row: int = 0) -> Real:
@@ -402,15 +406,6 @@ def unit_rows(block: Real, name: str, first_row: int = 0) -> npt.NDArray[np.floa
             "the probabilities of a row must sum to 1"
         )
     return np.asarray(weights / total[:, None])
-
-
-def check_one_weight_each(columns: int, sets: int) -> None:
-    """Raise unless there is one probability for each label set of a joint distribution."""
-    if columns != sets:
-        raise ValueError(
-            f"proba has {columns} columns and labelsets has {sets} rows: "
-            "there must be one probability for each label set"
-        )
 
 
 def stacked_classes(proba: Any, name: str = "proba", *, logits: bool = False) -> Any:

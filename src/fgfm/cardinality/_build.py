@@ -16,7 +16,6 @@ from fgfm._utils.validation import (
     check_choice,
     check_labels,
     check_numbered_columns,
-    check_one_weight_each,
     check_same_rows,
     clip_probabilities,
     distribution_array,
@@ -106,7 +105,12 @@ class JointCardinalities(LabelSetCardinalities):
     def __init__(self, labelsets: Any, proba: Any) -> None:
         self._proba = real_array(proba, "proba", ("row", "label set"))  # (n, L)
         self._sets = sparse.csr_array(labelsets, dtype=np.float64)  # (L, m)
-        check_one_weight_each(self._proba.shape[1], self._sets.shape[0])
+        columns, sets = self._proba.shape[1], self._sets.shape[0]
+        if columns != sets:
+            raise ValueError(
+                f"proba has {columns} columns and labelsets has {sets} rows: "
+                "there must be one probability for each label set"
+            )
         size = np.diff(self._sets.indptr)  # (L,)
         self._is_empty = size == 0
         largest = int(size.max(initial=1))
@@ -126,7 +130,11 @@ class JointCardinalities(LabelSetCardinalities):
 
     def masses(self, rows: slice, P: Floats) -> Floats:
         w = self._weights(rows)
-        return np.stack([w[:, self._is_empty].sum(axis=1), w[:, ~self._is_empty].sum(axis=1)])
+        masses = np.zeros((2, len(w)))
+        for mass, sets in zip(masses, (self._is_empty, ~self._is_empty), strict=True):
+            if sets.any():  # a sum would be in another order for a block of one row
+                mass[:] = np.cumsum(w[:, sets], axis=1)[:, -1]
+        return masses
 
     def marginals(self, rows: slice) -> Floats:
         return np.asarray(self._weights(rows) @ self._sets)
@@ -166,7 +174,8 @@ class SampleCardinalities(LabelSetCardinalities):
         return np.stack([(T - count) / T, count / T])
 
     def marginals(self, rows: slice) -> Floats:
-        return np.asarray(self._samples[rows].sum(axis=1) / self._samples.shape[1])
+        draws = self._samples[rows]
+        return np.asarray(draws.sum(axis=1, dtype=np.float64) / draws.shape[1])
 
 
 def of_samples(samples: Any) -> Floats:

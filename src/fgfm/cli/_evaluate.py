@@ -89,8 +89,8 @@ def evaluate(context: typer.Context, params: dict[str, Any]) -> None:
             file.write(format_report(result, shlex.join(["fgfm", *sys.argv[1:]])).encode())
     echo(as_json_text(result) if params["json"] else as_table(result))
     found = result.evaluation
-    size = found.measures["labels_per_row"]["f_optimal"].value
-    note(unsure_note(found.expected_f.value, size, found.true_labels_per_row, result.beta))
+    size = found.measures["labels_per_row"]["f_optimal"]
+    note(unsure_note(found.expected_f, size, found.true_labels_per_row, result.beta))
     written = "" if report is None else f": {clipped(str(report), 60)}"
     say(f"{time.perf_counter() - start:.1f} s{written}")
 

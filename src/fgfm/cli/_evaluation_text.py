@@ -51,19 +51,20 @@ class Result(NamedTuple):
 def as_json_text(result: Result) -> str:
     """Return all numbers as JSON."""
     measured = result.evaluation.as_dict()
-    measured.pop("factors", None)
     return json.dumps(result.description | {"beta": result.beta} | measured, indent=1)
 
 
 def as_table(result: Result) -> str:
-    """Return the measures of each rule with their standard errors, and notes on them."""
-    first, *others = measure_rows(result)
-    by_average = [(row[:4], ["  gain of F-optimal", "", *row[4:]]) for row in average_rows(result)]
-    rows = [["", *RULE_NAMES.values()], first, by_average[0][1], *others]
-    chosen = [row for both in by_average[1:] for row in both]
-    table = format_table([*rows, *chosen], "<>>>", gap="", width=20)
-    title = f"With label sets and t chosen for macro and micro F{result.beta:g}:"
-    parts = [heading(result), table[: len(rows)], [title, *table[len(rows) :]], notes(result)]
+    """Return the F-measures of each rule with their intervals, other measures, and notes."""
+    chosen = []
+    for name, *cells in average_rows(result):
+        chosen += [[name, *cells[:3]], ["  F-optimal", "", *cells[3:]]]
+    title = ["Label sets and t for each row, by other measures:", ""]
+    lines = format_table(
+        [["", *RULE_NAMES.values()], *chosen, *measure_rows(result)], "<>>>", gap=" ", width=19
+    )
+    first = 1 + len(chosen)
+    parts = [heading(result), lines[:first], [*title, *lines[first:]], notes(result)]
     return "\n\n".join("\n".join(map(wrapped, part)) for part in parts)
 
 
@@ -73,28 +74,26 @@ def measure_name(measure: str, beta: float) -> str:
 
 
 def measure_rows(result: Result) -> Rows:
-    """Return the name of each measure, and the value of each rule with its standard error."""
+    """Return the name of each measure, and the value of each rule."""
     return [
-        [measure_name(measure, result.beta), *_cells(measure, by_rule)]
+        [
+            measure_name(measure, result.beta),
+            *(f"{v:.{2 if measure == 'labels_per_row' else 4}f}" for v in by_rule.values()),
+        ]
         for measure, by_rule in result.evaluation.measures.items()
     ]
 
 
 def average_rows(result: Result) -> Rows:
-    """Return the name of each F-measure, the values of the rules chosen for it, and the gains."""
+    """Return the name of each F-measure, its intervals by rule, and the gains of F-optimal."""
     return [
         [
             measure_name(_AVERAGES[average], result.beta),
-            *_cells(average, scores.f),
-            *(f"{gain.value:+.4f} ({gain.standard_error:.4f})" for gain in scores.gains.values()),
+            *(f"{f:.3f} ({low:.3f}-{high:.3f})" for f, low, high in found.f.values()),
+            *(f"{gain.difference:+.3f} ({gain.verdict})" for gain in found.differences.values()),
         ]
-        for average, scores in result.evaluation.averages.items()
+        for average, found in result.evaluation.averages.items()
     ]
-
-
-def _cells(measure: str, values: dict[str, Any]) -> list[str]:
-    digits = 2 if measure == "labels_per_row" else 4
-    return [f"{v.value:.{digits}f} ({v.standard_error:.{digits}f})" for v in values.values()]
 
 
 def heading(result: Result) -> list[str]:
@@ -111,26 +110,17 @@ def heading(result: Result) -> list[str]:
 
 
 def notes(result: Result) -> list[str]:
-    """Return notes on standard errors, on the expected F-measure and on the thresholds t."""
+    """Return notes on the intervals, on the expected F-measure and on the thresholds t."""
     found, excess = result.evaluation, result.evaluation.excess
-    over = f"{found.folds} folds" if found.folds else counted(found.n_rows, "row")
-    low, high = min(found.thresholds), max(found.thresholds)
+    thresholds = found.averages["samples"].thresholds
+    low, high = min(thresholds), max(thresholds)
     t = f"{low:.3f}" if high - low < 5e-4 else f"{low:.3f} to {high:.3f}"
-    side = "above" if excess.value >= 0.0 else "below"
-    intervals = []
-    for average, scores in found.averages.items():
-        _, low_f, high_f = scores.intervals["f_optimal"]
-        verdict = scores.differences["threshold"].verdict
-        name = measure_name(_AVERAGES[average], result.beta)
-        intervals.append(f"{name} {low_f:.3f} to {high_f:.3f} ({verdict})")
+    side = "above" if excess >= 0.0 else "below"
     return [
-        f"Standard errors over {over} in brackets. True labels per row: "
-        f"{found.true_labels_per_row:.2f}.",
-        f"Expected F{result.beta:g} {found.expected_f.value:.4f}, {abs(excess.value):.4f} "
-        f"({excess.standard_error:.4f}) {side} the observed one; mean absolute "
-        f"difference over bins {found.bin_difference:.4f}.",
+        "In brackets 95 % intervals, and whether F-optimal decisions are better by more than "
+        f"chance. True labels per row: {found.true_labels_per_row:.2f}.",
+        f"Expected F{result.beta:g} {found.expected_f:.4f}, {abs(excess):.4f} {side} the observed "
+        f"one; mean absolute difference over bins {found.bin_difference:.4f}.",
         f"t = {t}, chosen on {found.threshold_from}: the better of one threshold and one for each "
         "label.",
-        "95 % intervals of F-optimal decisions, and whether they are better than p > t by more "
-        f"than chance: {', '.join(intervals)}.",
     ]

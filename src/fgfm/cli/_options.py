@@ -61,8 +61,8 @@ def _flag(help: str, *flags: str) -> Option:
 DATA = Argument("DATA", "File of features and labels.")
 PROBS = Argument(
     "PROBS",
-    "Table of marginal probabilities: .csv, .tsv (or .gz), .parquet, .jsonl, .npy or sparse .npz; "
-    "- is standard input. Or a folder of .parquet files.",
+    "Table of marginal probabilities, a column for each label, in a format of --format; - is "
+    "standard input. Or a folder of .parquet files.",
 )
 OPTIONS = {
     # labels
@@ -102,7 +102,7 @@ OPTIONS = {
         str | None,
         None,
         "FORMAT",
-        f"Format of DATA: {', '.join(FORMATS)}; by default it follows from the file name.",
+        f"Format of the file: {', '.join(FORMATS)}; by default it follows from the file name.",
     ),
     "delimiter": Option(str | None, None, "CHAR", "Delimiter of CSV; by default it is detected."),
     "decimal": Option(str, ".", "CHAR", "Decimal mark of numbers in CSV."),

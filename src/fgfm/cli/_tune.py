@@ -17,7 +17,7 @@ from fgfm.cli._models import label_frame, read_constraints, require_skops
 
 if TYPE_CHECKING:
     from fgfm import FDecider
-    from fgfm.evaluation import DeciderEvaluation
+    from fgfm.evaluation import Comparison
     from fgfm.io import Validation
 
 __all__ = ["EPILOG", "tune"]
@@ -36,14 +36,13 @@ model was not trained on. LABELS has the true labels of the same rows, as
 - a table (.csv, .tsv, .parquet, .jsonl) with a column of 0 and 1 per label,
   or label lists in a column 'labels', as fgfm decide writes them, or in the
   columns of --labels, in every form that fgfm fit reads;
-- a matrix of 0 and 1: .npy or sparse .npz;
 - a data set that declares its labels: .arff, .svm, .xmc.
 
 Label columns are matched by name, and rows by the --ids that both files have,
 else by their order. Both files are read into memory.
 """
 _MOST_ROWS = 20_000  # of the cross-validation
-RULES = {"decider": "decider", "half": "p > 0.5", "threshold": "p > t"}
+RULES = {"f_optimal": "decider", "half": "p > 0.5", "threshold": "p > t"}
 _SAME = ("average", "beta", "zero_division", "max_labels", "scores")  # as in FDecider
 _FLOORS = ("min_precision", "min_recall", "confidence")
 
@@ -83,8 +82,6 @@ def tune(context: typer.Context, params: dict[str, Any]) -> None:
     rows. Its F-measure by cross-validation on the validation rows is printed beside that of
     thresholds on the probabilities.
     """
-    from scipy import sparse
-
     from fgfm import save
     from fgfm.io import load_validation
 
@@ -102,7 +99,7 @@ def tune(context: typer.Context, params: dict[str, Any]) -> None:
             missing_labels=params["missing_labels"],
             **opt.file_arguments(params),
         )
-        if params["missing_labels"] and not sparse.issparse(rows.Y):
+        if params["missing_labels"]:
             seen = observed_rows(rows.Y)
             rows = rows._replace(proba=rows.proba[seen], Y=rows.Y[seen].astype("uint8"))
         _check_rows(rows, params)
@@ -153,10 +150,9 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
 def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any], show: Any) -> Any:
     """Fit the decider; return the numbers of the report."""
     import numpy as np
-    from scipy import sparse
 
     proba, n = rows.proba, rows.proba.shape[0]
-    Y = rows.Y if sparse.issparse(rows.Y) else label_frame(rows.Y, rows.label_names)
+    Y = label_frame(rows.Y, rows.label_names)
     show(0, 0, f"fitting the decider to {counted(n, 'row')}")
     decider.fit(proba, Y)
     expected = float(np.mean(decider.expected_f(proba)))
@@ -177,7 +173,7 @@ def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any], show: A
 
 def _cross_validate(
     decider: FDecider, proba: Any, Y: Any, params: Mapping[str, Any], show: Any
-) -> DeciderEvaluation | None:
+) -> Comparison | None:
     """Cross-validate on all rows, or on a sample of many; None if there are too few."""
     import numpy as np
 
@@ -211,7 +207,7 @@ def _as_table(values: Mapping[str, Any], size: int) -> str:
         lines["obtained"] = f"by {found['folds']}-fold cross-validation{of_rows}:"
         rows = [
             (f"  {RULES[rule]}", f"{f:.4f} ({low:.3f} to {high:.3f})")
-            for rule, (f, low, high) in found["intervals"].items()
+            for rule, (f, low, high) in found["f"].items()
         ]
         rules = format_table(rows)
         one = len(found["thresholds"]) == found["folds"]

@@ -24,12 +24,11 @@ from scipy import sparse
 from scipy.special import bdtrc
 
 from fgfm._utils.label_table import LabelTable
-from fgfm.decider._entries import Entries
-from fgfm.decider._floors import best_entries
+from fgfm.decider._entries import Entries, best_entries
 from fgfm.decider._large_batches import CLOSE
 from fgfm.metrics import mean_lower_bound
 
-__all__ = ["Certified", "certify_rows", "certify_thresholds", "rows_apart"]
+__all__ = ["certify_rows", "certify_thresholds", "rows_apart"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -57,14 +56,6 @@ def rows_apart(confidence: float | None, weight: Floats, table: LabelTable) -> I
     return np.sort(used[: len(used) // 2])
 
 
-class Certified(NamedTuple):
-    """Thresholds that rows kept apart have tested, and for which labels they passed."""
-
-    thresholds: Any  # (m,) or a number
-    certified: Any  # (m,) booleans, or one
-    most: int | None  # labels of a row, at most
-
-
 def certify_rows(rule: Any, validation: Any) -> tuple[dict[str, float], bool]:
     """Return floors on the expectation of each row, for which the floors of a rule hold."""
     settings = rule.settings
@@ -76,9 +67,10 @@ def certify_rows(rule: Any, validation: Any) -> tuple[dict[str, float], bool]:
     return _raised(floors, certificate.candidate), certificate.certified
 
 
-def certify_thresholds(rule: Any, validation: Any) -> Certified:
+def certify_thresholds(rule: Any, validation: Any) -> tuple[Any, Any, int | None]:
     """Return thresholds near those of a fitted rule, for which its floors hold.
 
+    Also return for which they are certified, and the largest number of labels of a row, or None.
     Of several labels, each has its share of the error (Bonferroni).
     """
     settings = rule.settings
@@ -102,10 +94,10 @@ def certify_thresholds(rule: Any, validation: Any) -> Certified:
     named = {names[j]: certificate for j, certificate in certificates.items()}
     _warn(settings.confidence, floors, named, halves)
     if not settings.one_problem:
-        return Certified(best, certified, None)
+        return best, certified, None
     bounded = settings.form != "flat" and tested and "min_precision" in floors
     most = certificates[0].most if bounded else None
-    return Certified(float(best[0]), bool(certified[0]), most)
+    return float(best[0]), bool(certified[0]), most
 
 
 def _positive(floors: dict[str, float]) -> dict[str, float]:
@@ -234,7 +226,7 @@ def _certify_threshold(
 
 def _problems(rule: Any, entries: Entries, labels: Any) -> Iterator[ProblemRows]:
     """Yield the rows of each problem whose floors are certified by themselves."""
-    q = rule.model.marginals(entries, rule.settings.threads)
+    q = rule.read(entries)
     if rule.settings.one_problem:
         n_true = np.asarray(labels.sum(axis=1)).ravel()
         yield ProblemRows(q.p, q.choose(labels) > 0.0, n_true, q.m)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,7 +32,6 @@ from fgfm._utils.validation import (
     check_flag,
     check_fraction,
     check_zero_division,
-    label_sets,
     resolve_nonempty,
     row_weights,
 )
@@ -54,12 +52,10 @@ from fgfm.decider._inputs import (
 )
 from fgfm.decider._known_rows import known_rows, row_digests
 from fgfm.decider._label_set_model import LabelSetModel
-from fgfm.decider._large_batches import nearest_counts
 from fgfm.decider._methods import DeciderMixin
-from fgfm.decider._mismatch import warn_about_classes, warn_about_mismatch
+from fgfm.decider._mismatch import warn_about_mismatch
 from fgfm.decider._missed import read_missed
 from fgfm.decider._rules import (
-    RowRule,
     Settings,
     ThresholdRule,
     Validation,
@@ -68,7 +64,6 @@ from fgfm.decider._rules import (
 )
 from fgfm.decision._classes import counted_classes
 from fgfm.decision._problem import AVERAGES
-from fgfm.metrics import f_measure
 
 __all__ = ["FDecider"]
 
@@ -393,35 +388,30 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         settings = self._settings(self.average)
         settings.check()
         check_stored(entries, settings)
-        further: dict[str, Any] = {}
-        if table.form != "classes":
-            further = {"observed": table.observed, "missed": others}
-        entry_weight = weight
-        if table.observed is not None:
-            entry_weight = weight[:, None] * table.observed
         if foreign:
-            of_labels = rows.comparable()
-            if table.form == "lists":
-                of_labels = of_labels.as_one_label()
-            warn_about_mismatch(of_labels, Y, entry_weight, self._names())
-        if foreign and self.multilabel_ and entries.labels is None and not self.scores:
-            warn_about_classes(entries.p, Y)
+            warn_about_mismatch(rows, Y, weight, table, settings.names)
         calibrator = (SCORE_CALIBRATORS if self.scores else CALIBRATORS)[self.calibration]()
-        model: Any = LabelSetModel(calibrator, one_for_all=table.form == "lists")
-        if table.form == "classes":
-            model = ClassModel(calibrator)
         with one_blas_thread:  # which is faster for small matrices, and reproducible
-            self._model = model.fit(entries, Y, weight, **further)
-        validation = Validation(entries, weight, table.labels, used, apart)
-        rule = make_rule(self._model, settings).fit(validation)
-        self._learned = rule.learned()
-        self._set_rule_attributes(rule)
+            if table.form == "classes":
+                model: Any = ClassModel(calibrator).fit(entries, Y, weight)
+            else:
+                model = LabelSetModel(calibrator, one_for_all=table.form == "lists")
+                model.fit(entries, Y, weight, observed=table.observed, missed=others)
+        validation = Validation(entries, Y, weight, table.labels, used, apart)
+        self._rule = make_rule(model, settings).fit(validation)
+        for name in ("thresholds", "class_weights", "certified", "max_labels"):
+            self.__dict__.pop(f"{name}_", None)  # of an earlier fit
+            if getattr(self._rule, name) is not None:
+                setattr(self, f"{name}_", getattr(self._rule, name))
         self._expectation_shift = 0.0
         # Missing labels have no F-measure; floors are promises about the calibrated model.
         smooth = hasattr(calibrator, "predict_left_out") and table.observed is None
-        is_batch = table.form not in ("flat", "lists") and settings.counted is None
-        if smooth and is_batch and not settings.floors:
-            self._expectation_shift = self._left_out_shift(rule, validation, Y)
+        if smooth and not settings.floors and table.form not in ("flat", "lists"):
+            if table.form != "classes":
+                macro = ThresholdRule(model, self._settings("macro", plain=True))
+                self._expectation_shift = expectation_shift(*macro.left_out_f(validation))
+            elif settings.counted is None:
+                self._expectation_shift = expectation_shift(*self._rule.in_sample_f)
         self._n_rows = len(used)
         record_parameters(self)
         return self
@@ -454,43 +444,6 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             return table
         return table._replace(labels=~table.labels, classes=table.classes[::-1])
 
-    def _set_rule_attributes(self, rule: Any) -> None:
-        """Set the public attributes of the rule, and remove those of an earlier fit."""
-        values = {
-            "thresholds_": rule.thresholds,
-            "class_weights_": rule.weights,
-            "certified_": rule.certified,
-            "max_labels_": rule.most,
-        }
-        for name, value in values.items():
-            self.__dict__.pop(name, None)
-            if value is not None:
-                setattr(self, name, value)
-
-    def _left_out_shift(self, rule: Any, validation: Validation, Y: Floats) -> float:
-        """Return the shift of expected F-measures of labels towards those of validation rows."""
-        entries, weight = validation.entries, validation.weight
-        used = validation.used
-        counts = nearest_counts(weight[used])
-        copies = np.repeat(np.arange(len(used)), counts)
-        if self._label_form == "classes":
-            labels, expected_f = rule.in_sample[:2]
-            labels = labels[:, None] == np.arange(entries.m)
-        else:
-            p = self._model.left_out_marginals(entries.take(used), Y[used], weight[used])
-            batch = ThresholdRule(self._model, self._settings("macro", plain=True))
-            p = p.take(copies)
-            chosen, expected_f = batch.decide_marginals(p)
-            labels = p.to_labels(chosen, sparse.csr_array)
-        obtained = f_measure(
-            label_sets(validation.labels[used[copies]], "y"),
-            labels,
-            self.beta,
-            average=None,
-            zero_division=self.zero_division,
-        )
-        return expectation_shift(np.asarray(expected_f), obtained)
-
     def _shifted(self, expected_f: Any, average: str) -> Any:
         """Return expected F-measures of labels, shifted to what validation rows obtain."""
         several = self.multilabel_ or self._label_form == "classes"
@@ -511,7 +464,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             constraints=None if plain else self.constraints,
             floors={} if plain else {k: v for k, v in floors.items() if v is not None},
             confidence=None if plain else self.confidence,
-            threads=n_threads(self.n_jobs),
+            n_jobs=self.n_jobs,
             form=self._label_form,
             names=self._names(),
             counted=self._counted_classes(average),
@@ -573,12 +526,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _fitted_rule(self) -> Any:
         """Return the rule of `fit`, with parameters that were changed since, where they may be."""
-        rule = make_rule(self._model, self._settings(self.average))
-        check_parameters(self, rule.follows)
-        if len(rule.follows) > 1:
-            self._check_parameters()
-            rule.settings.check()
-        return rule.restored(self._learned)
+        if not check_parameters(self, self._rule.follows):
+            return self._rule
+        self._check_parameters()
+        settings = self._settings(self.average)
+        settings.check()
+        return self._rule.with_settings(settings)
 
     def _rule_of(self, average: str) -> Any:
         """Return the rule that decides for an average; only that of `fit` has thresholds."""
@@ -598,10 +551,10 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 f"average is {average!r} and confidence is {self.confidence}: the certificate is "
                 f"that of average={self.average!r}"
             )
-        return make_rule(self._model, settings)
+        return make_rule(rule.model, settings)
 
     def _read(self, X: Any) -> Probabilities:
-        if not hasattr(self, "_learned"):
+        if not hasattr(self, "_rule"):
             check_is_fitted(self)  # which raises, in ten times the time
         if not self.multilabel_:
             check_class_order(X, self.classes_)
@@ -643,19 +596,15 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
 
     def _marginals(self, entries: Entries) -> Any:
         """Return the probability of each entry under the model."""
-        self._fitted_rule()  # which refuses changed parameters
-        return self._model.marginals(entries, n_threads(self.n_jobs))
+        rule = self._fitted_rule()
+        return rule.model.marginals(entries, rule.threads)
 
     def _decide_one_by_one(self, rows: Probabilities) -> tuple[Any, Any]:
         """Return the labels of `predict`, dense or CSR, and the F-measures to expect of them."""
         rule = self._fitted_rule()
-        if isinstance(rule, RowRule):
-            chosen, expected_f = rule.decide(rows.entries)
-        else:
-            p = self._model.marginals(rows.entries, n_threads(self.n_jobs))
-            chosen = rule.choose_marginals(p)
-            expected_f = self._shifted(rule.expected_f(p, chosen), self.average)
-        return rows.entries.to_labels(chosen, rows.matrix_kind), expected_f
+        chosen, expected_f = rule.predict(rule.read(rows.entries))
+        labels = rows.entries.to_labels(chosen, rows.matrix_kind)
+        return labels, self._shifted(expected_f, self.average)
 
 
 def _all_have_labels(table: LabelTable, used: Any, missed: Any) -> bool:

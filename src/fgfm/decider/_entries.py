@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-__all__ = ["Entries", "dense_entries", "padded_entries", "sparse_entries"]
+__all__ = ["Entries", "best_entries", "dense_entries", "padded_entries", "sparse_entries"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -38,6 +38,10 @@ class Entries(NamedTuple):
     def take(self, rows: Any) -> Entries:
         """Return some of the rows."""
         return Entries(self.p[rows], None if self.labels is None else self.labels[rows], self.m)
+
+    def repeat(self, counts: Integers) -> Entries:
+        """Return each row as often as its count says."""
+        return self.take(np.repeat(np.arange(len(counts)), counts))
 
     def with_p(self, p: Floats) -> Entries:
         """Return the same entries with other probabilities; padding stays impossible."""
@@ -103,6 +107,21 @@ class Entries(NamedTuple):
     def to_lists(self, values: npt.NDArray[Any]) -> list[Any]:
         """Return values (n, K) without padding, an array for each row."""
         return [row[:count] for row, count in zip(values, self.counts().tolist(), strict=True)]
+
+
+def best_entries(gain: Floats, least: int, most: int) -> npt.NDArray[np.bool_]:
+    """Return which entries (n, K) of each row are chosen: those of positive gain, best first.
+
+    Each row gets at least `least` and at most `most` entries.
+    """
+    if least == 0 and most >= gain.shape[1]:
+        return gain > 0.0
+    if least == most == 1:
+        return np.asarray(gain.argmax(axis=1)[:, None] == np.arange(gain.shape[1]))
+    order = np.argsort(-gain, axis=1, kind="stable")
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(gain.shape[1])[None], axis=1)
+    return (rank < least) | ((gain > 0.0) & (rank < most))
 
 
 def dense_entries(p: npt.NDArray[Any]) -> Entries:

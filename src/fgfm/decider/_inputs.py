@@ -16,8 +16,7 @@ from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import frame_library, n_rows
 from fgfm._utils.validation import (
     check_finite,
-    check_marginals,
-    check_stored_probabilities,
+    check_probabilities,
     place,
     real_array,
     sparse_marginals,
@@ -148,7 +147,7 @@ def read_probabilities(
         if owner.scores:
             check_finite(csr, "X", "scores")
         else:
-            check_stored_probabilities(csr, "X", hint=_HINT)
+            check_probabilities(csr, "X", hint=_HINT)
         kind = sparse.csr_array if isinstance(X, sparse.sparray) else sparse.csr_matrix
         return Probabilities(sparse_entries(csr), X, kind, owner.scores)
     values = real_array(matrix, "X", ("row", "label"))
@@ -179,7 +178,7 @@ def _checked(values: Real, scores: bool) -> Real:
     if scores:
         check_finite(values, "X", "scores")
         return values
-    check_marginals(values, "X", (0, 0), _HINT)
+    check_probabilities(values, "X", hint=_HINT)
     return np.clip(values, 0.0, 1.0)
 
 

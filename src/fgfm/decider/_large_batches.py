@@ -54,11 +54,11 @@ def nearest_counts(weight: Floats) -> Integers:
 
 
 def large_batch_f(
-    p: Entries, chosen: npt.NDArray[Any], beta: float, empty: float, missed: float = 0.0
+    p: Entries, chosen: npt.NDArray[Any], beta: float, empty: float, missed: Any = 0.0
 ) -> Floats:
     """Return the F-measure (m,) of chosen entries (n, K), 0 or 1; `empty` is that of 0/0.
 
-    `missed` is the number of true items that no entry stands for, of each label.
+    `missed` is the number, or numbers (m,), of true items of labels that no entry stands for.
     """
     size = beta**2 * (p.by_label(p.p) + missed) + p.by_label(chosen)
     hits = (1.0 + beta**2) * p.by_label(p.p * chosen)

@@ -69,7 +69,7 @@ class DeciderMixin(LabelSetMixin):
         """Return labels (n, m), dense or CSR, each row decided by itself."""
         rows = self._read(X)
         rule = self._fitted()._fitted_rule()
-        return rows.entries.to_labels(rule.choose(rows.entries), rows.kind)
+        return rows.entries.to_labels(rule.choose(rule.read(rows.entries)), rows.kind)
 
     def decide(self, X: Any, *, average: str | None = None) -> Decision:
         """Compute F-optimal label sets and their expected F-measure.
@@ -94,7 +94,7 @@ class DeciderMixin(LabelSetMixin):
         rows, decider = self._read(X), self._fitted()
         average = decider.average if average is None else average
         rule = decider._rule_of(average)
-        chosen, expected_f = rule.decide(rows.entries)
+        chosen, expected_f = rule.decide(rule.read(rows.entries))
         expected_f = decider._shifted(expected_f, average)
         labels = rows.entries.to_labels(chosen, rows.kind)
         if decider._label_form == "flat":
@@ -307,7 +307,7 @@ class DeciderMixin(LabelSetMixin):
             raise ValueError(f"{reason}, which are otherwise F / (1 + beta^2)")
         rows = self._read(X)
         check_same_index(X=rows.X, y=y)
-        labels = rows.entries.to_labels(rule.choose(rows.entries), rows.matrix_kind)
+        labels, _ = decider._decide_one_by_one(rows)
         labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
         measure = decider._measure()
         if np.ndim(rule.thresholds) and measure["average"] != "micro":

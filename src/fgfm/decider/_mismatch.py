@@ -20,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
 
+from fgfm._utils.label_table import LabelTable
 from fgfm.decider._entries import Entries
+from fgfm.decider._inputs import Probabilities
 
-__all__ = ["warn_about_classes", "warn_about_mismatch"]
+__all__ = ["warn_about_mismatch"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,20 +39,31 @@ _LOOK = (
 )
 
 
-def warn_about_mismatch(entries: Entries, Y: Floats, weight: Floats, names: list[Any]) -> None:
+def warn_about_mismatch(
+    rows: Probabilities, Y: Floats, weight: Floats, table: LabelTable, names: list[Any]
+) -> None:
     """Warn if labels are more frequent where their probabilities are small, or fit others better.
 
     Parameters
     ----------
-    entries : Entries
-        Probabilities of n rows.
+    rows : Probabilities
+        Probabilities or scores of n rows.
     Y : ndarray of shape (n, K)
         The true labels at the entries, 0 or 1.
-    weight : ndarray of shape (n,) or (n, K)
+    weight : ndarray of shape (n,)
         Sample weights.
+    table : LabelTable
+        All true labels.
     names : list
         Names of the labels.
     """
+    entries = rows.comparable()
+    if table.form == "lists":
+        entries = entries.as_one_label()
+    elif table.form not in ("flat", "classes") and not rows.scores:
+        _warn_about_classes(entries, Y)
+    if table.observed is not None:
+        weight = weight[:, None] * table.observed
     p = np.clip(entries.p, _EDGE, 1.0 - _EDGE)
     x = np.log(p) - np.log1p(-p)
     w = np.broadcast_to(weight if weight.ndim == 2 else weight[:, None], x.shape)
@@ -76,9 +89,10 @@ def warn_about_mismatch(entries: Entries, Y: Floats, weight: Floats, names: list
         _compare_columns(x, y, weight, frequency, names)
 
 
-def warn_about_classes(p: Floats, Y: Floats) -> None:
+def _warn_about_classes(entries: Entries, Y: Floats) -> None:
     """Warn if the probabilities of all rows sum to 1, and rows have several labels."""
-    if p.shape[1] < 2 or not (Y.sum(axis=1) > 1).any():
+    p = entries.p
+    if entries.labels is not None or p.shape[1] < 2 or not (Y.sum(axis=1) > 1).any():
         return
     if (np.abs(p[:4].sum(axis=1) - 1.0) <= _SUM).all() and (
         np.abs(p.sum(axis=1) - 1.0) <= _SUM

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.optional import import_optional
-from fgfm.metrics import FDifference, best_threshold, f_difference, f_interval, f_measure
+from fgfm.metrics import FDifference, f_difference, f_interval, f_measure
+from fgfm.metrics._best_threshold import above_tuned
 
 __all__ = ["compare", "rivals", "warn_if_optimistic"]
 
@@ -29,38 +30,14 @@ def rivals(p: Any, truth: Any, scores: bool, **given: Any) -> dict[str, tuple[An
 
     Those of a fifth of the rows are tuned on the others, and the thresholds returned are their
     means. With "macro" and "weighted" each label is tuned by itself. `p` and `truth` are both
-    dense, or both sparse; `given` are arguments of `best_threshold`.
+    dense, or both sparse; `given` is the F-measure.
     """
     n = p.shape[0]
-    order = np.random.default_rng(0).permutation(n)
-    parts = np.array_split(order, min(_FOLDS, n))
-    thresholds, above = [], []
-    for rows in parts:
-        others = np.setdiff1d(order, rows) if len(parts) > 1 else rows
-        thresholds.append(_tuned(p[others], truth[others], **given))
-        above.append(_above(p[rows], thresholds[-1]))
-    stacked = sparse.vstack(above, "csr") if sparse.issparse(p) else np.concatenate(above)
-    tuned = stacked[np.argsort(np.concatenate(parts))]
+    parts = np.array_split(np.random.default_rng(0).permutation(n), min(_FOLDS, n))
+    each = given["average"] in ("macro", "weighted")
+    tuned, thresholds = above_tuned(p, truth, parts, each=each, **given)
     half, name = (0.0, "score > 0") if scores else (0.5, "p > 0.5")
-    return {name: (_above(p, half), half), "tuned": (tuned, np.mean(thresholds, axis=0))}
-
-
-def _tuned(p: Any, truth: Any, **given: Any) -> Any:
-    """Return the best threshold of some rows, or of each label."""
-    if given["average"] not in ("macro", "weighted"):
-        return best_threshold(p, truth, **given)
-    one, other = (sparse.csc_array(a) if sparse.issparse(a) else a for a in (p, truth))
-    given["average"] = "macro"
-    columns = ((one[:, [j]], other[:, [j]]) for j in range(p.shape[1]))
-    return np.array([best_threshold(*pair, **given) for pair in columns])
-
-
-def _above(p: Any, thresholds: Any) -> Any:
-    """Return which probabilities (n, m), dense or CSR, are above the threshold of their label."""
-    if not sparse.issparse(p):
-        return p > thresholds
-    limits = np.broadcast_to(thresholds, (p.shape[1],))[p.indices]
-    return sparse.csr_array((p.data > limits, p.indices, p.indptr), p.shape)
+    return {name: (p > half, half), "tuned": (tuned, np.mean(thresholds, axis=0))}
 
 
 def compare(rules: dict[str, tuple[Any, Any]], truth: Any, names: list[Any], **given: Any) -> Any:

@@ -1,25 +1,27 @@
 """The rules that decide: rows one by one, thresholds on entries, or one class per row.
 
-A rule has ``fit(validation)``, ``choose(entries)``, the labels of `predict`, and
-``decide(entries)``, labels with their expected F-measure. `follows` names the parameters that may
-change after `fit`.
+A rule has ``fit(validation)`` and ``read(entries)``, what it decides on. From this ``choose`` has
+the labels of each row by itself, ``predict`` these and the F-measures to expect of them, and
+``decide`` the best labels of a batch with their expected F-measures. `follows` names the
+parameters that may change after `fit`.
 """
 
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from fgfm._kernels import decide_reweighted_rows
+from fgfm._kernels import decide_reweighted_rows, reweight_marginals
+from fgfm._utils.blocks import n_threads
 from fgfm.cardinality import of_marginals
-from fgfm.decider._certificates import Certified, certify_rows, certify_thresholds
-from fgfm.decider._entries import Entries
-from fgfm.decider._exponents import tempered
-from fgfm.decider._floors import best_entries, row_sizes
+from fgfm.decider._certificates import certify_rows, certify_thresholds
+from fgfm.decider._entries import Entries, best_entries
+from fgfm.decider._label_set_model import tempered
 from fgfm.decider._large_batches import (
     as_counts,
     best_cuts,
@@ -28,14 +30,25 @@ from fgfm.decider._large_batches import (
     large_batch_f,
     nearest_counts,
 )
-from fgfm.decision import Constraints, Decision, from_cardinalities, from_classes, from_marginals
+from fgfm.decision import from_classes
+from fgfm.decision._factors import Cardinalities
+from fgfm.decision._floors import warn_about_floors
+from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Objective
+from fgfm.decision._problem import decide
 
-__all__ = ["ClassRule", "RowRule", "Settings", "ThresholdRule", "Validation", "make_rule"]
+__all__ = ["Settings", "ThresholdRule", "Validation", "check_stored", "make_rule"]
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Chosen = npt.NDArray[np.int8]
+
+_ROUNDING = 1e-12  # by which an expectation may be below a floor
+_ALWAYS = frozenset({"n_jobs", "verbose"})
+_OF_ROWS = _ALWAYS | {
+    *("beta", "zero_division", "nonempty", "min_labels", "max_labels", "constraints"),
+    *("min_precision", "min_recall"),
+}
 
 
 class Settings(NamedTuple):
@@ -50,7 +63,7 @@ class Settings(NamedTuple):
     constraints: Any
     floors: dict[str, float]  # "min_precision", "min_recall", as far as they are set
     confidence: float | None
-    threads: int
+    n_jobs: int | None
     form: str  # of y, as in `LabelTable`
     names: list[Any]  # of the labels
     missed: bool  # whether true items without a label were passed
@@ -62,13 +75,13 @@ class Settings(NamedTuple):
         return self.form == "flat" or (self.average == "micro" and self.form != "classes")
 
     @property
-    def limits(self) -> dict[str, Any]:
-        """The limits of a label set as `fgfm.decision` takes them."""
-        return {"min_labels": self.least, "max_labels": self.most}
+    def limited(self) -> bool:
+        """Whether the number of labels of a row has limits."""
+        return self.least != 0 or self.most is not None
 
     def check(self) -> None:
         """Raise unless the parameters can be combined, and some label set has the limits."""
-        limited = self.least != 0 or self.most is not None or self.constraints is not None
+        limited = self.limited or self.constraints is not None
         by_row = self.average == "samples" and self.form not in ("flat", "classes")
         if not by_row and (self.constraints is not None or (self.form == "flat" and limited)):
             reason = "y is flat" if self.form == "flat" else f"average is {self.average!r}"
@@ -88,7 +101,7 @@ class Settings(NamedTuple):
             )
         if limited:
             m = max(self.least, self.most or 0) if self.form == "lists" else len(self.names)
-            self.objective(m).constraints(m)
+            self.objective().constraints(m)
 
     def _check_missed(self, limited: bool) -> None:
         """Raise if missed items cannot be combined with the other parameters."""
@@ -107,15 +120,12 @@ class Settings(NamedTuple):
                 "stands for belong to a row, not to a label"
             )
 
-    def objective(self, m: int) -> Objective:
-        """Return the objective of rows with m labels."""
-        constraints = self.constraints
-        if isinstance(constraints, Constraints):
-            constraints = constraints.numbered(m, self.names)
+    def objective(self) -> Objective:
+        """Return the objective of the decision."""
         return Objective.checked(
-            *(self.beta, self.zero_division, self.nonempty, 1),
-            **self.limits,
-            constraints=constraints,
+            *(self.beta, self.zero_division, self.nonempty, self.n_jobs),
+            *(self.least, self.most, self.constraints, self.names),
+            **self.floors,
         )
 
 
@@ -123,6 +133,7 @@ class Validation(NamedTuple):
     """The rows that a rule is fitted to, those that certify floors, and all true labels."""
 
     entries: Entries
+    Y: Floats  # (n, K), the true labels at the entries
     weight: Floats
     labels: Any  # (n, m), dense or CSR
     used: Integers  # rows of positive weight
@@ -132,61 +143,69 @@ class Validation(NamedTuple):
 class Rule:
     """A rule with the parameters of its decision, and what `fit` learned."""
 
-    follows = frozenset({"n_jobs", "verbose"})
     # What is learned; None if there is no such thing.
     thresholds: Any = None
-    weights: Any = None
+    class_weights: Any = None
     certified: Any = None
-    most: int | None = None
+    max_labels: int | None = None
 
     def __init__(self, model: Any, settings: Settings) -> None:
         self.model, self.settings = model, settings
 
-    def learned(self) -> dict[str, Any]:
-        """Return what `fit` learned, for `restored`."""
-        names = ("thresholds", "weights", "certified", "most")
-        return {name: getattr(self, name) for name in names}
+    def with_settings(self, settings: Settings) -> Self:
+        """Return this rule with other settings, and what it learned."""
+        rule = copy(self)
+        rule.settings = settings
+        return rule
 
-    def restored(self, learned: dict[str, Any]) -> Self:
-        """Return this rule with what another one learned."""
-        vars(self).update(learned)
-        return self
+    @property
+    def follows(self) -> frozenset[str]:
+        """The parameters that may change after `fit`."""
+        return _ALWAYS
+
+    @property
+    def threads(self) -> int:
+        """The number of threads that decide."""
+        return n_threads(self.settings.n_jobs)
+
+    def read(self, entries: Entries) -> Entries:
+        """Return the marginals of the model."""
+        marginals: Entries = self.model.marginals(entries, self.threads)
+        return marginals
 
 
 class RowRule(Rule):
     """The label set of a row that maximises its expected F-measure, each row by itself."""
 
-    _OF_ROWS = frozenset(
-        {
-            *("beta", "zero_division", "nonempty", "min_labels", "max_labels", "constraints"),
-            *("min_precision", "min_recall"),
-        }
-    )
+    certified_floors: Any = None  # on the expectation of each row
 
-    def __init__(self, model: Any, settings: Settings) -> None:
-        super().__init__(model, settings)
-        self.floors = settings.floors
-        if settings.confidence is None:
-            self.follows = Rule.follows | self._OF_ROWS
-
-    def learned(self) -> dict[str, Any]:
-        """Return what `fit` learned: the floors of a certificate."""
-        certificate = {"floors": self.floors} if self.settings.confidence is not None else {}
-        return super().learned() | certificate
+    @property
+    def follows(self) -> frozenset[str]:
+        """The parameters of a row, unless floors are certified for those of `fit`."""
+        return _ALWAYS if self.settings.confidence is not None else _OF_ROWS
 
     def fit(self, validation: Validation) -> RowRule:
         """Certify the floors if `confidence` is set; there is nothing else to learn."""
         if self.settings.confidence is not None:
-            self.floors, self.certified = certify_rows(self, validation)
+            self.certified_floors, self.certified = certify_rows(self, validation)
         return self
+
+    def read(self, entries: Entries) -> Entries:
+        """Return the entries, from which the model predicts label sets."""
+        return entries
 
     def choose(self, entries: Entries) -> Chosen:
         """Return the entries (n, K) of the label set of each row, 0 or 1."""
         return self.decide(entries)[0]
 
+    def predict(self, entries: Entries) -> tuple[Chosen, Floats]:
+        """Return what `decide` does."""
+        return self.decide(entries)
+
     def decide(self, entries: Entries) -> tuple[Chosen, Floats]:
         """Return the entries (n, K) of the label set of each row, and its expected F-measure."""
-        return self.decide_with(entries, self.floors)
+        certified = self.certified_floors
+        return self.decide_with(entries, self.settings.floors if certified is None else certified)
 
     def decide_with(self, entries: Entries, floors: dict[str, float]) -> tuple[Chosen, Floats]:
         """Decide rows with some floors."""
@@ -194,50 +213,61 @@ class RowRule(Rule):
         check_stored(entries, settings)
         chosen = np.zeros(entries.p.shape, dtype=np.int8)
         expected_f = np.empty(len(chosen))
-        objective = settings.objective(entries.m)
-        most = entries.m if settings.most is None else settings.most
+        measure = settings.beta**2, settings.zero_division, settings.nonempty
+        limits = settings.least, entries.m if settings.most is None else settings.most
         missed = model.missed_items()
 
         def decide(rows: Any, p: Floats, d: Floats, least: int, most: int) -> None:
             labels, f = np.zeros(p.shape, dtype=np.int8), np.empty(len(p))
-            arguments = (p, d, *model.exponents, *missed, *objective.kernel_arguments, least, most)
+            arguments = (p, d, *model.exponents, *missed, *measure, least, most)
             decide_reweighted_rows(*arguments, labels, f)
             chosen[rows], expected_f[rows] = labels, f
 
         def decide_block(rows: slice) -> None:
             p, d = model.predict(entries.take(rows))
             if settings.constraints is not None:
-                chosen[rows], expected_f[rows] = self._constrained(p, d)
+                P = of_marginals(tempered(p, *model.exponents), d, method="condition")
+                problem = Cardinalities.read(P, d)
+                objective = settings.objective()._replace(threads=1)
+                chosen[rows], expected_f[rows] = problem.decide_rows(objective)
             elif not floors:
-                decide(rows, p, d, settings.least, most)
+                decide(rows, p, d, *limits)
             else:
-                options = floors, settings.zero_division, settings.nonempty
-                pairs = np.stack(row_sizes(p, d, model.exponents, *options), axis=1)
+                pairs = np.stack(self._sizes(p, d, floors), axis=1)
                 pairs[pairs[:, 0] > pairs[:, 1]] = 0  # no set has the floors: none
                 for pair in np.unique(pairs, axis=0):
                     same = np.flatnonzero((pairs == pair).all(axis=1))
                     decide(rows.start + same, p[same], d[same], *pair.tolist())
 
-        model.run_blocks(entries, settings.threads, decide_block)
+        model.run_blocks(entries, self.threads, decide_block)
         return chosen, expected_f
 
-    def _constrained(self, p: Floats, d: Floats) -> Any:
-        """Decide rows whose label sets have constraints."""
-        settings = self.settings
-        P = of_marginals(tempered(p, *self.model.exponents), d, method="condition")
-        constraints = settings.constraints
-        if isinstance(constraints, Constraints):
-            constraints = constraints.numbered(p.shape[1], settings.names)
-        return from_cardinalities(
-            P,
-            distribution=d,
-            beta=settings.beta,
-            zero_division=settings.zero_division,
-            nonempty=settings.nonempty,
-            constraints=constraints,
-            n_jobs=1,
-            **settings.limits,
-        )
+    def _sizes(self, p: Floats, d: Floats, floors: dict[str, float]) -> tuple[Integers, Integers]:
+        """Return the least and the largest size of the label set of each row that has the floors.
+
+        p and d are those of `LabelSetModel.predict`. The k most probable labels have the largest
+        expected precision, which falls with k, and recall, which rises. The least size is greater
+        than the largest one if no set has the floors.
+        """
+        settings, exponents = self.settings, self.model.exponents
+        n, K = p.shape
+        least, most = np.zeros(n, dtype=np.int64), np.full(n, K)
+        # Labels that are not stored are impossible, though d may have that many.
+        p = np.pad(p, ((0, 0), (0, max(d.shape[1] - 1 - K, 0))))
+        share = np.where(settings.nonempty & (d[:, :1] < 1.0), 1.0 - d[:, :1], 1.0)  # (n, 1)
+        if "min_precision" in floors:
+            hits = np.empty(p.shape)
+            reweight_marginals(p, d, *exponents, hits)
+            sizes = np.arange(1, p.shape[1] + 1)
+            precision = np.cumsum(-np.sort(-hits, axis=1), axis=1) / sizes / share
+            most = np.minimum((precision >= floors["min_precision"] - _ROUNDING).sum(axis=1), K)
+        if "min_recall" in floors:
+            P = of_marginals(tempered(p, *exponents), d, method="condition")  # (n, K, S)
+            parts = -np.sort(-(P / np.arange(1, P.shape[2] + 1)).sum(axis=2), axis=1)
+            recall = np.pad(np.cumsum(parts, axis=1), ((0, 0), (1, 0))) / share  # of 0 .. K labels
+            recall += 0.0 if settings.nonempty else settings.zero_division * d[:, :1]
+            least = (recall < floors["min_recall"] - _ROUNDING).sum(axis=1)
+        return least, most
 
 
 class ThresholdRule(Rule):
@@ -250,115 +280,105 @@ class ThresholdRule(Rule):
     def fit(self, validation: Validation) -> ThresholdRule:
         """Find the thresholds with the largest F-measure of the model on the validation rows."""
         settings = self.settings
-        entries, weight = validation.entries.take(validation.used), validation.weight
-        marginals, weight = self._marginals(entries), weight[validation.used]
-        problems = marginals.as_one_label() if settings.one_problem else marginals
+        p, weight = self.read(validation.entries.take(validation.used)), validation.weight
+        weight = weight[validation.used]
+        problems = p.as_one_label() if settings.one_problem else p
+        measure, counts = (settings.beta, settings.zero_division), as_counts(weight)
         if settings.floors:
-            cuts, short = best_cuts_with_floors(
-                problems, weight, settings.beta, settings.zero_division, settings.floors
-            )
+            cuts, short = best_cuts_with_floors(problems, weight, *measure, settings.floors)
             self._warn(short)
-        elif settings.least or settings.most is not None:
-            cuts = self._cuts_with_limits(marginals, nearest_counts(weight))
+        elif settings.limited:
+            cuts = self._cuts_with_limits(p.repeat(nearest_counts(weight)))
         else:
-            counts = as_counts(weight)
             if counts is None:
-                measure = settings.beta, settings.zero_division
                 cuts = best_cuts(problems, weight, *measure, self._rate() * weight.sum())
             else:
-                copies = marginals.take(np.repeat(np.arange(len(counts)), counts))
-                f = np.atleast_1d(self.decide_marginals(copies)[1])
+                f = np.atleast_1d(self.decide_batch(p.repeat(counts))[1])
                 cuts = f / (1.0 + settings.beta**2)
             cuts = cut_between(problems, cuts)
         self.thresholds = float(cuts[0]) if settings.one_problem else cuts
         if settings.confidence is not None:
-            self._certify(validation)
+            self.thresholds, self.certified, self.max_labels = certify_thresholds(self, validation)
         return self
 
-    def choose(self, entries: Entries) -> Chosen:
+    def choose(self, p: Entries) -> Chosen:
         """Return the entries (n, K) above their threshold, up to the limits of a row."""
-        return self.choose_marginals(self._marginals(entries))
-
-    def choose_marginals(self, p: Entries) -> Chosen:
-        """Return the entries (n, K) that marginals of the model are chosen at."""
         settings = self.settings
         check_stored(p, settings)
-        most = self.most if self.most is not None else settings.most
+        most = settings.most if self.max_labels is None else self.max_labels
         gain = p.p - p.of_label(np.broadcast_to(self.thresholds, (p.m,)))
-        if self.weights is not None:
-            gain *= p.of_label(self.weights)
+        if self.class_weights is not None:
+            gain *= p.of_label(self.class_weights)
         if p.labels is not None:
             gain = np.where(p.labels < p.m, gain, -np.inf)
         return best_entries(gain, settings.least, p.m if most is None else most).astype(np.int8)
 
-    def decide(self, entries: Entries) -> tuple[Any, Any]:
-        """Decide a batch: the entries (n, K), and the F-measure of each problem."""
-        p = self._marginals(entries)
-        if self.certified is None:
-            return self.decide_marginals(p)
-        chosen = self.choose_marginals(p)
-        return chosen, self.expected_f(p, chosen)
-
-    def expected_f(self, p: Entries, chosen: Chosen) -> Any:
-        """Return the F-measure of chosen entries in the limit of many rows like these."""
-        settings = self.settings
-        p = p.as_one_label() if settings.one_problem else p
+    def predict(self, p: Entries) -> tuple[Chosen, Any]:
+        """Return what `choose` does, and its F-measure in the limit of many rows like these."""
+        chosen, settings = self.choose(p), self.settings
+        problems = p.as_one_label() if settings.one_problem else p
         missed = self._rate() * len(chosen)
-        f = large_batch_f(p, chosen, settings.beta, settings.zero_division, missed)
-        return float(f[0]) if settings.one_problem else f
+        f = large_batch_f(problems, chosen, settings.beta, settings.zero_division, missed)
+        return chosen, float(f[0]) if settings.one_problem else f
+
+    def decide(self, p: Entries) -> tuple[Chosen, Any]:
+        """Decide a batch: the entries (n, K), and the F-measure of each problem."""
+        return self.decide_batch(p) if self.certified is None else self.predict(p)
+
+    def decide_batch(self, p: Entries) -> tuple[Chosen, Any]:
+        """Decide a batch without certificates."""
+        settings, missed = self.settings, self._rate()
+        matrix, average = p.to_matrix(sparse.csr_array), settings.average
+        flat = settings.form == "flat"
+        if flat:
+            matrix = matrix.toarray().ravel() if sparse.issparse(matrix) else matrix.ravel()
+            average, missed = "macro", missed * len(p.p)  # of all rows, which are one problem
+        objective = settings.objective()._replace(nonempty=False, threads=self.threads)
+        problem = Marginals.read(matrix, missed=missed or None)
+        labels, f = decide(problem, objective, average)
+        warn_about_floors(objective, average, flat=flat)
+        return p.choose(labels).astype(np.int8), f[0] if flat else f
+
+    def left_out_f(self, validation: Validation) -> tuple[Floats, Floats]:
+        """Return F of labels as expected and as obtained, rows left out of the calibration."""
+        used = validation.used
+        entries, weight = validation.entries.take(used), validation.weight[used]
+        counts = nearest_counts(weight)
+        p = self.model.left_out_marginals(entries, validation.Y[used], weight)
+        chosen, expected = self.decide_batch(p.repeat(counts))
+        return expected, self._obtained(validation, counts, chosen)
+
+    def _obtained(self, validation: Validation, counts: Integers, chosen: Chosen) -> Floats:
+        """Return the F-measure of entries that are chosen in repeated rows."""
+        used, settings = validation.used, self.settings
+        truth = validation.entries.take(used)._replace(p=validation.Y[used]).repeat(counts)
+        total = np.asarray(validation.labels[used].T @ counts).ravel()
+        missed = total - truth.by_label(truth.p)
+        return large_batch_f(truth, chosen, settings.beta, settings.zero_division, missed)
 
     def _rate(self) -> float:
         """Return the mean number of missed items of a row."""
         settings, missed = self.settings, self.model.missed
-        limited = settings.floors or settings.least or settings.most is not None
-        if missed is None or not settings.one_problem or limited:
+        if missed is None or not settings.one_problem or settings.floors or settings.limited:
             return 0.0
         return float(missed.rate)
 
-    def _marginals(self, entries: Entries) -> Any:
-        return self.model.marginals(entries, self.settings.threads)
-
-    def decide_marginals(self, p: Entries) -> tuple[Chosen, Any]:
-        """Decide rows with marginals p together: the entries (n, K) and the F-measures."""
-        settings = self.settings
-        matrix, missed = p.to_matrix(sparse.csr_array), self._rate()
-        if settings.form == "flat":
-            missed *= len(p.p)  # of all rows, which are one problem
-            matrix = matrix.toarray().ravel() if sparse.issparse(matrix) else matrix.ravel()
-        decision = from_marginals(
-            matrix,
-            average=settings.average if settings.form != "flat" else "macro",
-            beta=settings.beta,
-            zero_division=settings.zero_division,
-            missed=missed or None,
-            n_jobs=settings.threads,
-            **settings.limits,
-            **dict[str, Any](settings.floors),
-        )
-        labels = decision.labels
-        if settings.form == "flat":
-            labels = labels[:, None]
-        return p.choose(labels).astype(np.int8), decision.expected_f
-
-    def _cuts_with_limits(self, p: Entries, counts: Integers) -> Floats:
-        """Return the thresholds of repeated rows with limits, and set the weights of labels.
+    def _cuts_with_limits(self, p: Entries) -> Floats:
+        """Return the thresholds of rows with limits, and set the weights of labels.
 
         One more row of probability p changes F = N / D of a label by ((1 + beta^2) p - F) / D.
         """
         settings = self.settings
-        p = p.take(np.repeat(np.arange(len(counts)), counts))
-        chosen, f = self.decide_marginals(p)
+        chosen, f = self.decide_batch(p)
         if settings.average != "micro":
             total = p.by_label(p.p)
-            size = settings.beta**2 * total + p.by_label(chosen)
-            weights = (total if settings.average == "weighted" else 1.0) / np.maximum(size, 1.0)
-            self.weights = weights / weights.max()
+            self._set_weights(total, settings.beta**2 * total + p.by_label(chosen))
         return np.atleast_1d(f) / (1.0 + settings.beta**2)
 
-    def _certify(self, validation: Validation) -> None:
-        """Move the thresholds until the rows kept apart show that the floors hold."""
-        result: Certified = certify_thresholds(self, validation)
-        self.thresholds, self.certified, self.most = result
+    def _set_weights(self, total: Floats, sizes: Floats) -> None:
+        """Set the weights of labels from their expected numbers, and their D."""
+        weights = (total if self.settings.average == "weighted" else 1.0) / np.maximum(sizes, 1.0)
+        self.class_weights = weights / weights.max()
 
     def _warn(self, short: list[tuple[int, str, float]]) -> None:
         """Warn of problems without a threshold that has the floors."""
@@ -378,7 +398,7 @@ class ThresholdRule(Rule):
         warnings.warn(text, UserWarning, stacklevel=5)
 
 
-class ClassRule(Rule):
+class ClassRule(ThresholdRule):
     r"""One class for each row: macro and weighted F of classes, micro F of those that count.
 
     One more row of class probability :math:`p_c` changes :math:`F = N / D` of a class, or of those
@@ -390,61 +410,50 @@ class ClassRule(Rule):
 
     _BACKGROUND = 1e-12
 
+    def __init__(self, model: Any, settings: Settings) -> None:
+        super().__init__(model, settings._replace(least=1, most=1))
+
     def fit(self, validation: Validation) -> ClassRule:
         """Find the thresholds and weights of the best decision for the validation rows."""
         settings = self.settings
         beta2, counted = settings.beta**2, settings.counted
-        entries = self.model.marginals(validation.entries.take(validation.used), 1)
+        p = self.read(validation.entries.take(validation.used))
         counts = nearest_counts(validation.weight[validation.used])
-        p = np.repeat(entries.p, counts, axis=0)
-        labels, f = self.in_sample = self._decide(p)
-        if counted is not None:
-            best = Entries(entries.p[:, counted].max(axis=1, keepdims=True), None, 1)
-            self.thresholds, self.weights = (
-                np.ones(entries.m),
-                np.full(entries.m, self._BACKGROUND),
-            )
-            self.thresholds[counted] = cut_between(best, np.array([f / (1.0 + beta2)]))[0]
-            self.weights[counted] = 1.0
+        copies = p.repeat(counts)
+        chosen, f = self.decide(copies)
+        if counted is None:
+            self.in_sample_f = f, self._obtained(validation, counts, chosen)
+            total = copies.p.sum(axis=0)
+            self._set_weights(total, beta2 * total + chosen.sum(axis=0))
+            self.thresholds = f / (1.0 + beta2)
             return self
-        mean = p.sum(axis=0)
-        sizes = beta2 * mean + np.bincount(labels, minlength=p.shape[1])  # D
-        weights = (mean if settings.average == "weighted" else 1.0) / np.maximum(sizes, 1.0)
-        self.thresholds, self.weights = f / (1.0 + beta2), weights / weights.max()
+        best = Entries(p.p[:, counted].max(axis=1, keepdims=True), None, 1)
+        self.thresholds, self.class_weights = np.ones(p.m), np.full(p.m, self._BACKGROUND)
+        self.thresholds[counted] = cut_between(best, np.array([f / (1.0 + beta2)]))[0]
+        self.class_weights[counted] = 1.0
         return self
 
-    def choose(self, entries: Entries) -> Chosen:
-        """Return the class of each row as entries (n, C), 0 or 1."""
-        return self.choose_marginals(self.model.marginals(entries, 1))
-
-    def choose_marginals(self, p: Entries) -> Chosen:
-        """Return the class of rows with probabilities p of the model."""
-        return best_entries(self.weights * (p.p - self.thresholds), 1, 1).astype(np.int8)
-
-    def expected_f(self, p: Entries, chosen: Chosen) -> Any:
-        """Return the F-measure of each class, or of those that count, for many rows like these."""
-        settings = self.settings
+    def predict(self, p: Entries) -> tuple[Chosen, Any]:
+        """Return the class of each row, and F of each class, or of those that count."""
+        chosen, settings = self.choose(p), self.settings
+        measure = settings.beta, settings.zero_division
         if settings.counted is None:
-            return large_batch_f(p, chosen, settings.beta, settings.zero_division)
-        part = Entries(p.p[:, settings.counted], None, len(settings.counted)).as_one_label()
-        chosen = chosen[:, settings.counted]
-        return float(large_batch_f(part, chosen, settings.beta, settings.zero_division)[0])
+            return chosen, large_batch_f(p, chosen, *measure)
+        counted = Entries(p.p[:, settings.counted], None, len(settings.counted)).as_one_label()
+        return chosen, float(large_batch_f(counted, chosen[:, settings.counted], *measure)[0])
 
-    def decide(self, entries: Entries) -> tuple[Chosen, Any]:
+    def decide(self, p: Entries) -> tuple[Chosen, Any]:
         """Decide the classes of a batch: entries (n, C), and F of each class or of all."""
-        labels, f = self._decide(self.model.marginals(entries, 1).p)
-        return (labels[:, None] == np.arange(entries.m)).astype(np.int8), f
-
-    def _decide(self, p: Floats) -> Decision:
         settings = self.settings
-        return from_classes(
-            p,
+        labels, f = from_classes(
+            p.p,
             average=settings.average,
             labels=settings.counted,
             beta=settings.beta,
             zero_division=settings.zero_division,
-            n_jobs=settings.threads,
+            n_jobs=settings.n_jobs,
         )
+        return (labels[:, None] == np.arange(p.m)).astype(np.int8), f
 
 
 def make_rule(model: Any, settings: Settings) -> Any:

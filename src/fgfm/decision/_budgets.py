@@ -222,7 +222,7 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
 
     Parameters
     ----------
-    problem : Marginals or SparseMarginals
+    problem : Problem
         The probabilities.
     objective : Objective
         What is maximised, with limits.
@@ -236,11 +236,17 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     """
     from fgfm.decision._problem import decide
 
+    marginals = problem.marginals()
+    if average == "micro" and marginals is not problem:
+        raise ValueError(
+            "min_labels and max_labels with average='micro' need independent labels: only "
+            "from_marginals has them"
+        )
     n, m = problem.shape
     least, most = _limits(objective, m)
     if least == 0 and most == m:
-        return decide(problem, objective._replace(limits=None), average)
-    valid = _with_digits(problem.valid(), objective, average)
+        return decide(marginals, objective._replace(limits=None), average)
+    valid = _with_digits(marginals.valid(), objective, average)
     if average == "micro":
         return _decide_micro(valid, objective, least, most)
     dense = isinstance(valid, np.ndarray)

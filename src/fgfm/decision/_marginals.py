@@ -15,7 +15,6 @@ from scipy import sparse
 from fgfm._kernels import NOT_PROBABILITY, constrain_dense_rows, transpose
 from fgfm._utils.blocks import BLOCK_BYTES, float_block, run_blocks
 from fgfm._utils.validation import check_logits, check_marginals, is_flat, real_array
-from fgfm.decision._budgets import decide_limited
 from fgfm.decision._floors import Missed, decide_with_floors
 from fgfm.decision._marginals_sparse import SparseMarginals
 from fgfm.decision._objective import Decision, Objective
@@ -86,10 +85,6 @@ class Marginals(DenseProblem):
 
     def marginals(self) -> Marginals:
         return self
-
-    def decide_limited(self, objective: Objective, average: str) -> Decision:
-        """Decide all rows together, each with a limited number of labels."""
-        return decide_limited(self, objective, average)
 
     def as_one_row(self) -> Marginals:
         missed = self._missed and self._missed.of_all(self.shape[0])

@@ -16,8 +16,7 @@ from scipy import sparse
 
 from fgfm._kernels import constrain_csr_rows
 from fgfm._utils.blocks import float_block, run_blocks
-from fgfm._utils.validation import check_stored_probabilities, sparse_marginals
-from fgfm.decision._budgets import decide_limited
+from fgfm._utils.validation import check_probabilities, sparse_marginals
 from fgfm.decision._floors import Missed, decide_with_floors
 from fgfm.decision._objective import Decision, Objective
 from fgfm.decision._problem import Problem, run_kernel
@@ -40,9 +39,7 @@ class SparseProblem(Problem):
 
     is_sparse = True
     kind: type  # of the decided labels
-    index_arrays: tuple[
-        Real, ...
-    ] = ()  # indices of the decision have their type, if that counts m
+    index_arrays: tuple[Real, ...]  # indices of the decision have their type, if that counts m
 
     def no_labels(self) -> Any:
         return self.kind((0, self.shape[1]), dtype=np.int8)
@@ -93,10 +90,8 @@ class SparseMarginals(SparseProblem):
 
     `names` are those of the matrices in error messages. Column i of matrix f is label
     ``members[f][i]``, of `m` labels in all; by default there is one matrix, whose columns are
-    the labels.
+    the labels. `missed` are true items beside the labels, of each row.
     """
-
-    missed: Missed | None = None  # true items of each row, beside the labels
 
     def __init__(
         self,
@@ -104,7 +99,9 @@ class SparseMarginals(SparseProblem):
         names: Sequence[str],
         members: Sequence[Integers] | None = None,
         m: int | None = None,
+        missed: Missed | None = None,
     ) -> None:
+        self.missed = missed
         self._matrices = [
             sparse_marginals(x, name) for x, name in zip(matrices, names, strict=True)
         ]
@@ -149,10 +146,6 @@ class SparseMarginals(SparseProblem):
     def marginals(self) -> SparseMarginals:
         return self
 
-    def decide_limited(self, objective: Objective, average: str) -> Decision:
-        """Decide all rows together, each with a limited number of labels."""
-        return decide_limited(self, objective, average)
-
     def decide_columns(self, objective: Objective) -> Decision:
         columns = SparseMarginals([self.valid().T.tocsr()], ["proba"])
         labels, expected_f = columns.decide_rows(objective)
@@ -162,10 +155,8 @@ class SparseMarginals(SparseProblem):
         n, m = self.shape
         csr = self.valid()
         row = np.repeat(m * np.arange(n), np.diff(csr.indptr))  # (nnz,)
-        entries = CSRRows(csr.data, row + csr.indices, np.array([0, csr.nnz]))
-        one = _ValidRow(entries, n * m, self.kind)
-        one.missed = self.missed and self.missed.of_all(n)
-        return one
+        one = self.kind((csr.data, row + csr.indices, [0, csr.nnz]), shape=(1, n * m))
+        return SparseMarginals([one], ["proba"], missed=self.missed and self.missed.of_all(n))
 
     def valid(self) -> Any:
         """Validate all entries; return them in canonical CSR, (n, m)."""
@@ -175,7 +166,7 @@ class SparseMarginals(SparseProblem):
         arrays = float_block(data), indices, indptr.astype(indices.dtype)
         csr = self.kind(arrays, shape=(n, m))
         if self._labels is None:
-            check_stored_probabilities(csr, self._names[0])
+            check_probabilities(csr, self._names[0])
         else:
             self.check(rows)
         return csr
@@ -204,18 +195,4 @@ class SparseMarginals(SparseProblem):
         for matrix, name in zip(self._matrices, self._names, strict=True):
             block = matrix[rows]
             block.sum_duplicates()
-            check_stored_probabilities(block, name, rows.start)
-
-
-class _ValidRow(SparseMarginals):
-    """One row of m labels, whose entries are valid and in canonical order."""
-
-    def __init__(self, entries: CSRRows, m: int, kind: type) -> None:
-        self._entries, self.shape, self.kind, self.row_bytes = entries, (1, m), kind, 1
-
-    def entries(self, rows: slice) -> CSRRows:
-        """Return the entries of the row."""
-        return self._entries
-
-    def check(self, rows: slice) -> None:
-        """Accept the entries, which are valid up to rounding."""
+            check_probabilities(block, name, rows.start)

@@ -62,16 +62,6 @@ class Problem:
         """Return all entries as the labels of one row: every row is a factor, or several."""
         raise NotImplementedError
 
-    def decide_limited(self, objective: Objective, average: str) -> Decision:
-        """Decide all rows together, each with a limited number of labels."""
-        if average == "micro":
-            raise ValueError(
-                "min_labels and max_labels with average='micro' need independent labels: only "
-                "from_marginals has them"
-            )
-        decision: Decision = self.marginals().decide_limited(objective, average)
-        return decision
-
     def no_labels(self) -> Any:
         """Return the labels of no rows, (0, m)."""
         return np.zeros((0, self.shape[1]), dtype=np.int8)
@@ -226,7 +216,9 @@ def decide(problem: Problem, objective: Objective, average: str) -> Decision:
         expected_f = np.full(count, objective.value_without_labels)
         return Decision(problem.no_labels(), expected_f[0] if average == "micro" else expected_f)
     if objective.limits is not None:
-        return problem.decide_limited(objective, average)
+        from fgfm.decision._budgets import decide_limited
+
+        return decide_limited(problem, objective, average)
     if average == "micro":
         labels, expected_f = problem.as_one_row().decide_rows(objective)
         return Decision(problem.matrix(labels), expected_f[0])

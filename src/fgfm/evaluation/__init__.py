@@ -7,12 +7,11 @@ the probabilities of another model. The command ``fgfm evaluate`` prints what th
 
 from __future__ import annotations
 
-from fgfm.evaluation._decider import DeciderEvaluation, evaluate_decider
-from fgfm.evaluation._evaluate import evaluate, evaluate_fitted
-from fgfm.evaluation._scores import Evaluation
+from fgfm.evaluation._comparison import Comparison
+from fgfm.evaluation._evaluate import Evaluation, evaluate, evaluate_decider, evaluate_fitted
 
 __all__ = [
-    "DeciderEvaluation",
+    "Comparison",
     "Evaluation",
     "evaluate",
     "evaluate_decider",

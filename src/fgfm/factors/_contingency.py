@@ -33,19 +33,17 @@ class Columns(NamedTuple):
     starts: Integers  # (d + 1,)
     levels: Integers  # (d,)
 
-    def codes(self, j: int) -> Integers:
-        """Return the level of each row in column j."""
-        start, stop = int(self.starts[j]), int(self.starts[j + 1])
+    def column(self, j: int) -> tuple[Integers, int]:
+        """Return the level of each row in column j, and the number of levels."""
+        start, stop, levels = int(self.starts[j]), int(self.starts[j + 1]), int(self.levels[j])
         if sparse.issparse(self.indicators):
             codes = np.zeros(self.indicators.shape[1], dtype=np.int64)
             indptr, indices = self.indicators.indptr, self.indicators.indices
             for level, q in enumerate(range(start, stop), start=1):
                 codes[indices[indptr[q] : indptr[q + 1]]] = level
-            return codes
-        if stop == start + 1:
-            return np.asarray(self.indicators[:, start], dtype=np.int64)
+            return codes, levels
         weights = np.arange(1, stop - start + 1, dtype=np.float64)
-        return np.asarray(self.indicators[:, start:stop] @ weights, dtype=np.int64)
+        return np.asarray(self.indicators[:, start:stop] @ weights, dtype=np.int64), levels
 
     def blocks(self, cells: int) -> Iterator[tuple[slice, slice]]:
         """Split the columns into blocks whose tables have at most about `MAX_CELLS` cells.

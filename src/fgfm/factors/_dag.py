@@ -12,7 +12,7 @@ Pearl, J. (1988). Probabilistic Reasoning in Intelligent Systems. Morgan Kaufman
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -72,7 +72,9 @@ def factors_from_dag(
     networkx = import_optional("networkx", "factors_from_dag", "graph")
     graph = networkx.DiGraph()
     for k, edge in enumerate(_as_list(edges, "edges", "pairs (parent, child)")):
-        graph.add_edge(*_check_edge(edge, k))
+        if not isinstance(edge, (tuple, list)) or len(edge) != 2:
+            raise ValueError(f"edges[{k}] is {edge!r}: an edge must be a pair (parent, child)")
+        graph.add_edge(*edge)
     labels = _as_list(labels, "labels", "nodes")
     conditions = _as_list(given, "given", "nodes")
     for k, node in enumerate(conditions):
@@ -102,17 +104,3 @@ def _as_list(values: Any, name: str, of: str) -> list[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{name} is {values!r}: it must be an iterable of {of}, not a single one")
     return list(values)
-
-
-def _check_edge(edge: Any, k: int) -> tuple[Any, Any]:
-    """Validate an edge, and return its parent and its child."""
-    unordered = isinstance(edge, (str, bytes, Set, Mapping))
-    if unordered or not isinstance(edge, Collection) or len(edge) != 2:
-        raise ValueError(f"edges[{k}] is {edge!r}: an edge must be a pair (parent, child)")
-    parent, child = edge
-    for node in (parent, child):
-        if node is None or not isinstance(node, Hashable):
-            raise ValueError(
-                f"edges[{k}] has the node {node!r}: a node must be hashable and not None"
-            )
-    return parent, child

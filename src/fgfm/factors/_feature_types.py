@@ -33,13 +33,11 @@ def is_discrete(X: Any, max_levels: int) -> bool:
 def rows_in_populated_strata(X: Any, boundaries: Sequence[npt.NDArray[np.int64]]) -> float:
     """Return the share of rows whose stratum has five rows or more, averaged over boundaries."""
     columns = encode(X)
-    n = columns.codes(0).shape[0]
     shares = []
     for boundary in boundaries:
-        chosen = [(columns.codes(int(j)), int(columns.levels[j])) for j in boundary]
-        codes, count = combine(chosen, n)
+        codes, count = combine([columns.column(j) for j in boundary], X.shape[0])
         sizes = np.bincount(codes, minlength=count)
-        shares.append(float(sizes[sizes >= _POPULATED].sum()) / max(1, n))
+        shares.append(float(sizes[sizes >= _POPULATED].sum()) / max(1, X.shape[0]))
     return float(np.mean(shares)) if shares else 1.0
 
 

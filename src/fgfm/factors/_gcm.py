@@ -26,7 +26,6 @@ Measure. Journal of Machine Learning Research 23(273).
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -35,13 +34,12 @@ from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
-from fgfm.factors._pairwise import PairwiseResult, Progress, check_labels
+from fgfm.factors._pairwise import PairwiseResult, check_labels
 from fgfm.factors._regression import combine_columns, regress_labels, scale, standardise
 from fgfm.factors._residual_products import Residuals, pairwise_p_values, residual_moments
 
 Integers = npt.NDArray[np.int64]
 
-_N_STEPS = 4  # of the progress: two of the regression, the groups, the tests
 # Sparse features with at most this many cells are densified, since trees are faster on dense
 # arrays; up to the larger number if at least one cell in ten is not zero.
 _DENSE_CELLS = 5_000_000
@@ -109,9 +107,7 @@ class GCM(BaseEstimator):  # type: ignore[misc]
     def __init__(self, random_state: Any = None) -> None:
         self.random_state = random_state
 
-    def pairs(
-        self, X: Any, Y: Any, *, n_jobs: int | None = None, progress: Progress | None = None
-    ) -> PairwiseResult:
+    def pairs(self, X: Any, Y: Any, *, n_jobs: int | None = None) -> PairwiseResult:
         """Test all pairs of labels.
 
         Parameters
@@ -122,8 +118,6 @@ class GCM(BaseEstimator):  # type: ignore[misc]
             Labels, 0 or 1.
         n_jobs : int, optional
             Number of jobs for the regressions. The result does not depend on it.
-        progress : callable, optional
-            Called with the number of steps done and the number of steps in all.
 
         Returns
         -------
@@ -136,25 +130,16 @@ class GCM(BaseEstimator):  # type: ignore[misc]
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
         m = labels.shape[1]
         varied = np.flatnonzero(labels.any(axis=0) & ~labels.all(axis=0))
-        done = itertools.count(1)
-
-        def step() -> None:
-            if progress is not None:
-                progress(next(done), _N_STEPS)
-
         p_values, effects = np.ones((m, m)), np.zeros((m, m))
         if len(varied) > 1:
             # Trees read single precision, which loses small variation around a large mean.
             Z = scale(X) if sparse.issparse(X) else standardise(X)
             target = labels[:, varied].astype(np.float64)
-            residuals = residual_moments(target, *regress_labels(Z, target, rng, n_jobs, step))
+            residuals = residual_moments(target, *regress_labels(Z, target, rng, n_jobs))
             groupings = [_groups_by_fit(Z, residuals, rng), _groups_by_products(Z, residuals, rng)]
-            step()
             result = pairwise_p_values(residuals, groupings)
             p_values[np.ix_(varied, varied)] = result.p_values
             effects[np.ix_(varied, varied)] = result.effects
-        for _ in range(1 if len(varied) > 1 else _N_STEPS):  # nothing to test: all at once
-            step()
         np.fill_diagonal(p_values, np.nan)
         np.fill_diagonal(effects, np.nan)
         return PairwiseResult(p_values, effects, None)

@@ -8,7 +8,6 @@ if a path of pairwise dependent labels joins them (Gasse, Aussem and Elghazel, 2
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.names import check_same_index
-from fgfm._utils.progress import current_callback
-from fgfm._utils.validation import check_choice, check_count
+from fgfm._utils.validation import check_choice, check_count, check_fraction
 from fgfm.factors._feature_types import (
     as_numbers,
     has_missing,
@@ -30,7 +28,7 @@ from fgfm.factors._g_test import KINDS
 from fgfm.factors._gcm import GCM
 from fgfm.factors._label_graph import CORRECTIONS, group_labels
 from fgfm.factors._mutual_information import MutualInformation
-from fgfm.factors._pairwise import PairwiseResult, Progress, check_alpha, check_labels
+from fgfm.factors._pairwise import PairwiseResult, check_labels
 
 _TESTS = ("auto", *KINDS, "gcm")
 _AUTO_DISCRETE = "moments"  # "auto" for discrete features: keeps its level where "mi" does not
@@ -63,7 +61,7 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         - "auto": "moments" if the features are integers or categories with at most `max_levels`
           levels, there are five rows or more for each feature, and half of the rows or more are in
           strata of five rows or more; otherwise "gcm";
-        - an object with a method ``pairs(X, Y, *, n_jobs, progress)`` that returns a
+        - an object with a method ``pairs(X, Y, *, n_jobs)`` that returns a
           `PairwiseResult`.
     alpha : float, default=0.01
         Two labels are dependent if their p-value, corrected, is at most alpha. It is also the
@@ -82,11 +80,10 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         Largest number of levels of a discrete feature.
     n_jobs : int, optional
         Number of jobs, as in joblib. The result does not depend on it.
+        ``joblib.parallel_config(verbose=10)`` reports progress.
     random_state : int, RandomState instance or None, default=0
         Seed of tests that draw random numbers ("gcm": its forest and its groups of rows). By
         default the same data give the same factors each time; None draws a new seed.
-    verbose : int, default=0
-        If positive, report progress on standard error.
 
     Attributes
     ----------
@@ -151,7 +148,6 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         max_levels: int = 10,
         n_jobs: int | None = None,
         random_state: Any = 0,
-        verbose: int = 0,
     ) -> None:
         self.test = test
         self.alpha = alpha
@@ -160,7 +156,6 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         self.max_levels = max_levels
         self.n_jobs = n_jobs
         self.random_state = random_state
-        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -237,10 +232,6 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
 
     def _test_pairs(self, X: Any, Y: npt.NDArray[np.bool_], alpha: float) -> PairwiseResult:
         """Test all pairs, by the test that was requested or that suits the features."""
-        options: dict[str, Any] = {
-            "n_jobs": self.n_jobs,
-            "progress": _make_progress(self.verbose),
-        }
         if self.test in KINDS:
             if has_missing(X):
                 raise ValueError(
@@ -248,18 +239,18 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
                     "them as one more level"
                 )
             self.test_ = MutualInformation(alpha, self.test, max_levels=self.max_levels)
-            return self.test_.pairs(X, Y, **options)
+            return self.test_._pairs(X, Y, self.n_jobs)
         if not isinstance(self.test, str):
             self.test_ = _with_seed(self.test, self.random_state)
-            return _check_result(self.test_.pairs(X, Y, **options), Y.shape[1])
+            return _check_result(self.test_.pairs(X, Y, n_jobs=self.n_jobs), Y.shape[1])
         if self.test == "auto" and self._suits_g_tests(X):
             self.test_ = MutualInformation(alpha, _AUTO_DISCRETE)
-            result = self.test_.pairs(X, Y, **options)
+            result = self.test_._pairs(X, Y, self.n_jobs)
             boundaries = result.markov_boundaries or []
             if rows_in_populated_strata(X, boundaries) >= _POPULATED_SHARE:
                 return result
         self.test_ = GCM(self.random_state)
-        return self.test_.pairs(as_numbers(X), Y, **options)
+        return self.test_.pairs(as_numbers(X), Y, n_jobs=self.n_jobs)
 
     def _suits_g_tests(self, X: Any) -> bool:
         """Return True if the features are discrete, without missing values, and not too many."""
@@ -275,13 +266,13 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         elif isinstance(self.test, type) or not callable(getattr(self.test, "pairs", None)):
             raise TypeError(
                 f"test is {self.test!r}: it must be one of {', '.join(map(repr, _TESTS))}, "
-                "or an object (an instance) with a method pairs(X, Y, *, n_jobs, progress)"
+                "or an object (an instance) with a method pairs(X, Y, *, n_jobs)"
             )
         if self.max_factor_size is not None:
             check_count(self.max_factor_size, "max_factor_size", 1)
         check_count(self.max_levels, "max_levels", 1)
         n_threads(self.n_jobs)
-        return check_alpha(self.alpha)
+        return check_fraction(self.alpha, "alpha")
 
 
 def _with_seed(test: Any, seed: Any) -> Any:
@@ -301,24 +292,3 @@ def _check_result(result: Any, m: int) -> PairwiseResult:
                 f"with {m} labels it must be {(m, m)}"
             )
     return PairwiseResult(np.asarray(p_values), np.asarray(effects), boundaries)
-
-
-def _make_progress(verbose: int) -> Progress | None:
-    """Return a callback that reports progress, printed at most ten times, or None."""
-    callback = current_callback()
-    if not verbose and callback is None:
-        return None
-    printed = -1
-
-    def report(done: int, total: int) -> None:
-        nonlocal printed
-        if callback is not None:
-            callback("label factors", done, total)
-        if not verbose:
-            return
-        tenth = 10 * done // max(1, total)
-        if tenth != printed:
-            printed = tenth
-            print(f"[ILFCompo] {done} of {total} steps", file=sys.stderr, flush=True)
-
-    return report

@@ -10,8 +10,7 @@ from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 from scipy.stats import false_discovery_control
 
-from fgfm._utils.validation import check_choice
-from fgfm.factors._pairwise import check_alpha
+from fgfm._utils.validation import check_choice, check_fraction
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -87,7 +86,7 @@ def group_labels(
     [array([0, 2]), array([1])]
     """
     p_values = np.asarray(p_values, dtype=np.float64)
-    alpha = check_alpha(alpha)
+    alpha = check_fraction(alpha, "alpha")
     check_choice(correction, "correction", CORRECTIONS)
     m = len(p_values)
     uncorrected = np.fmin(p_values, p_values.T)

@@ -23,10 +23,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils import check_array
 
-from fgfm._utils.validation import check_choice
+from fgfm._utils.validation import check_choice, check_fraction
 from fgfm.factors._contingency import Columns, encode, make_strata, refine
 from fgfm.factors._g_test import KINDS, g_test_columns, g_test_each
-from fgfm.factors._pairwise import check_alpha, check_labels
+from fgfm.factors._pairwise import check_labels
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -76,7 +76,7 @@ def markov_boundary(
     array([1, 3])
     """
     check_choice(df, "df", KINDS)
-    alpha = check_alpha(alpha)
+    alpha = check_fraction(alpha, "alpha")
     X = check_array(X, accept_sparse="csc", dtype=None)
     target = check_labels(y, X.shape[0], "y")  # (n, 1)
     if target.shape[1] != 1:
@@ -108,7 +108,7 @@ def grow(columns: Columns, targets: Sequence[Integers], alpha: float, df: str) -
             best = strongest(G, p)
             if p[best] <= alpha:
                 members[t].append(best)
-                strata[t] = refine(*strata[t], columns.codes(best), int(columns.levels[best]))
+                strata[t] = refine(*strata[t], *columns.column(best))
                 growing.append(t)
         active = growing
     return members
@@ -136,7 +136,7 @@ def shrink(
     Among members with the same p-value the one added last is removed. The result is sorted.
     """
     kept = [list(chosen) for chosen in members]
-    codes = {j: (columns.codes(j), int(columns.levels[j])) for j in {j for k in kept for j in k}}
+    codes = {j: columns.column(j) for j in {j for k in kept for j in k}}
     # A single member needs no test: it was tested given the empty set when it was added.
     active = [t for t, chosen in enumerate(kept) if len(chosen) > 1]
     while active:

@@ -12,7 +12,6 @@ Elghazel, 2015).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +23,7 @@ from sklearn.utils.parallel import delayed
 
 from fgfm._utils.blocks import n_workers
 from fgfm._utils.parallel import Shared, run_jobs
-from fgfm._utils.validation import check_choice
+from fgfm._utils.validation import check_choice, check_fraction
 from fgfm.factors._contingency import (
     Columns,
     combine,
@@ -35,7 +34,7 @@ from fgfm.factors._contingency import (
 )
 from fgfm.factors._g_test import KINDS, g_test_columns
 from fgfm.factors._markov_boundary import iamb
-from fgfm.factors._pairwise import PairwiseResult, Progress, check_alpha, check_labels
+from fgfm.factors._pairwise import PairwiseResult, check_labels
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -87,9 +86,7 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
         self.df = df
         self.max_levels = max_levels
 
-    def pairs(
-        self, X: Any, Y: Any, *, n_jobs: int | None = None, progress: Progress | None = None
-    ) -> PairwiseResult:
+    def pairs(self, X: Any, Y: Any, *, n_jobs: int | None = None) -> PairwiseResult:
         """Test all pairs of labels.
 
         Parameters
@@ -100,24 +97,18 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
             Labels, 0 or 1.
         n_jobs : int, optional
             Number of jobs, over labels. The result does not depend on it.
-        progress : callable, optional
-            Called with the number of labels done and the number of labels in all.
 
         Returns
         -------
         PairwiseResult
             The p-values; the effects are empirical conditional mutual informations in nats.
         """
-        data = self._validate(X, Y)
-        results = _run_batches(data, n_jobs, progress)
-        p_values, effects = (np.vstack([result[k] for result in results]) for k in (1, 2))
-        return PairwiseResult(p_values, effects, [b for result in results for b in result[0]])
-
-    def _validate(self, X: Any, Y: Any) -> _TestData:
         check_choice(self.df, "df", KINDS)
-        alpha = check_alpha(self.alpha)
+        check_fraction(self.alpha, "alpha")
         X = check_array(X, accept_sparse="csc", dtype=None)
-        labels = check_labels(Y, X.shape[0])  # (n, m)
+        return self._pairs(X, check_labels(Y, X.shape[0]), n_jobs)
+
+    def _pairs(self, X: Any, Y: npt.NDArray[np.bool_], n_jobs: int | None) -> PairwiseResult:
         if self.max_levels is not None:
             levels = count_levels(X)  # before encoding, which allocates an indicator per level
             wide = np.flatnonzero(levels > self.max_levels)
@@ -127,7 +118,15 @@ class MutualInformation(BaseEstimator):  # type: ignore[misc]
                     f"must not have more than max_levels={self.max_levels}; discretise it, or "
                     "use a test for continuous features (test='gcm')"
                 )
-        return _TestData(encode(X), labels, alpha, self.df)
+        data = _TestData(encode(X), Y, float(self.alpha), self.df)
+        m, jobs = Y.shape[1], n_workers(n_jobs)
+        size = _BATCH_SIZE if jobs == 1 else max(1, min(_BATCH_SIZE, m // (4 * jobs)))
+        batches = [range(start, min(start + size, m)) for start in range(0, m, size)]
+        results = run_jobs((delayed(_test_batch)(data, part) for part in batches), n_jobs)
+        boundaries, p_values, effects = zip(*results, strict=True)
+        return PairwiseResult(
+            np.vstack(p_values), np.vstack(effects), [b for part in boundaries for b in part]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,41 +138,15 @@ class _TestData(Shared):
     alpha: float
     df: str
 
-    def target(self, i: int) -> Integers:
-        """Return label i as integers."""
-        return self.Y[:, i].astype(np.int64)
-
-    def features(self, chosen: Iterable[int]) -> list[tuple[Integers, int]]:
-        """Return the codes and the number of levels of some features."""
-        return [(self.columns.codes(int(j)), int(self.columns.levels[j])) for j in chosen]
-
-
-def _run_batches(data: _TestData, n_jobs: int | None, progress: Progress | None) -> list[Any]:
-    """Test batches of labels, in parallel; keep their order."""
-    m = data.Y.shape[1]
-    jobs = n_workers(n_jobs)
-    size = _BATCH_SIZE if jobs == 1 else max(1, min(_BATCH_SIZE, m // (4 * jobs)))
-    batches = [range(start, min(start + size, m)) for start in range(0, m, size)]
-    running: Iterator[Any]
-    if jobs == 1:
-        running = (_test_batch(data, batch) for batch in batches)
-    else:
-        running = run_jobs((delayed(_test_batch)(data, batch) for batch in batches), n_jobs)
-    results = []
-    for batch, result in zip(batches, running, strict=True):
-        results.append(result)
-        if progress is not None:
-            progress(batch.stop, m)
-    return results
-
 
 def _test_batch(data: _TestData, labels: range) -> tuple[list[Integers], Floats, Floats]:
     """Return the boundaries of labels, and their p-values and effects against all labels."""
-    n = len(data.Y)
-    boundaries = iamb(data.columns, [data.target(i) for i in labels], data.alpha, data.df)
+    n, columns = len(data.Y), data.columns
+    targets = [data.Y[:, i].astype(np.int64) for i in labels]
+    boundaries = iamb(columns, targets, data.alpha, data.df)
     problems = [
-        make_strata(data.target(i), 2, *combine(data.features(boundary), n))
-        for i, boundary in zip(labels, boundaries, strict=True)
+        make_strata(target, 2, *combine([columns.column(j) for j in boundary], n))
+        for target, boundary in zip(targets, boundaries, strict=True)
     ]
     result = g_test_columns(problems, encode_labels(data.Y), data.df)
     # G = 2 n I(Y_i; Y_j | M_i), in nats

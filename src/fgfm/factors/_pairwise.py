@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +9,6 @@ import numpy.typing as npt
 from scipy import sparse
 
 from fgfm._utils.validation import check_same_rows, label_sets
-
-Progress = Callable[[int, int], None]  # steps done, steps in all
 
 
 class PairwiseResult(NamedTuple):
@@ -31,15 +27,6 @@ class PairwiseResult(NamedTuple):
     p_values: npt.NDArray[np.float64]
     effects: npt.NDArray[np.float64]
     markov_boundaries: list[npt.NDArray[Any]] | None = None
-
-
-def check_alpha(alpha: Any) -> float:
-    """Validate the level of a test, and return it as a float."""
-    if isinstance(alpha, (bool, np.bool_)) or not isinstance(alpha, numbers.Real):
-        raise TypeError(f"alpha is {alpha!r}: it must be a number in (0, 1)")
-    if not 0.0 < float(alpha) < 1.0:
-        raise ValueError(f"alpha is {alpha!r}: it must be a number in (0, 1)")
-    return float(alpha)
 
 
 def check_labels(Y: Any, n: int, name: str = "Y") -> npt.NDArray[np.bool_]:

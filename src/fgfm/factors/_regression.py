@@ -40,7 +40,6 @@ via Approximate Leave-One-Out Cross-Validation. Journal of the Royal Statistical
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +48,7 @@ from scipy import linalg, sparse
 from scipy.special import expit
 from sklearn.utils.parallel import delayed
 
+from fgfm._utils.left_out import left_out_residuals
 from fgfm._utils.newton import newton
 from fgfm._utils.parallel import one_blas_thread, run_jobs
 
@@ -64,6 +64,7 @@ _PENALTIES = 10.0 ** np.arange(-1, 6)
 _LOGISTIC_PENALTIES = np.array([1.0, 0.1, 0.01])  # relative to that of the ridge regression
 _MAX_LOGISTIC = 20_000_000_000  # rows x squared features x labels, for full logistic regressions
 _NEWTON_STEPS = 12
+_MOST_LEVERAGE = 1.0 - 1e-6  # of a row that is left out
 _MAX_LEVERAGE = 0.1  # linear predictors with a larger mean leverage follow single rows
 _N_INDEX = 5  # principal components of linear predictors
 
@@ -76,16 +77,11 @@ class RegressionResult(NamedTuple):
 
 
 def regress_labels(
-    X: Any,
-    Y: Floats,
-    rng: np.random.Generator,
-    n_jobs: int | None,
-    step_done: Callable[[], None],
+    X: Any, Y: Floats, rng: np.random.Generator, n_jobs: int | None
 ) -> RegressionResult:
     """Regress labels on features, predicting each row without itself.
 
     The features are finite, standardised or scaled: trees read them in single precision.
-    `step_done` is called after each of the two steps.
     """
     n, m = Y.shape
     noise = rng.choice([-1.0, 1.0], (n, _N_NOISE))
@@ -93,9 +89,7 @@ def regress_labels(
     U, s = _feature_basis(X, rng)
     R, penalties = _ridge_residuals(U, s, R, m)
     R, index = _logistic_residuals(U, s, Y, noise, R, penalties, n_jobs)
-    step_done()
     R = _forest_residuals(_append_columns(X, index), R, m, rng, n_jobs)
-    step_done()
     # var(sum_i r_i r'_i) / sum_i var(r_i r'_i) for independent columns r and r' of noise
     r = R[:, m:]
     r = r / np.maximum(r.std(axis=0), np.finfo(float).tiny)
@@ -220,16 +214,12 @@ def _ridge_residuals(U: Floats, s: Floats, A: Floats, m: int) -> tuple[Floats, F
     which take the penalties of the labels in turn. The penalty of a label is that with the
     smallest sum of squared residuals.
     """
-    n = len(U)
-    s2 = s**2
     A = A - A.mean(axis=0)
-    inner = U.T @ A  # (r, columns)
+    inner, squares, of_mean = U.T @ A, U * U, 1.0 / len(U)
 
     def residuals(penalty: float, columns: Any) -> Floats:
-        shrinkage = s2 / (s2 + penalty)  # (r,)
-        leverage = 1.0 / n + (U * U) @ shrinkage  # (n,), with the intercept
-        fitted = U @ (shrinkage[:, None] * inner[:, columns])
-        return np.asarray((A[:, columns] - fitted) / np.maximum(1.0 - leverage, 1e-6)[:, None])
+        own = A[:, columns], inner[:, columns]
+        return left_out_residuals(U, squares, s**2, of_mean, *own, penalty, _MOST_LEVERAGE)
 
     labels = slice(0, m)
     losses = np.array([np.sum(residuals(c, labels) ** 2, axis=0) for c in _PENALTIES])

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 import numpy as np
 
 from fgfm._utils.text import quoted
-from fgfm.io._cells import Faults, as_numbers
+from fgfm.io._cells import Faults
 from fgfm.io._errors import DataError
 from fgfm.io._files import TextFormat, check_names, open_text, source_name
 from fgfm.io._sparse import SparseRows
@@ -119,7 +119,7 @@ def _typed(columns: dict[str, Any], attributes: Attributes, source: str) -> dict
     faults, found = Faults(source), {}
     for name, values in attributes.items():
         column = pa.array(columns[name], pa.string())
-        found[name] = pa.array(as_numbers(column, name, faults)) if values is None else column
+        found[name] = pa.array(faults.numbers(name, column)) if values is None else column
     faults.report(len(column))
     return found
 

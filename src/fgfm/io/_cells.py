@@ -70,22 +70,23 @@ class Faults:
         self._unseen: dict[str, tuple[str, int]] = {}  # column: an example, count
         self.rows = 0  # before the present batch
 
-    def add(self, column: str, texts: Any, wrong: npt.NDArray[np.bool_], what: str) -> None:
+    def numbers(self, column: str, cells: Any) -> npt.NDArray[np.float64]:
+        """Return the cells of a column as numbers, and count those that are none."""
+        values, wrong = as_numbers(cells, self.decimal)
+        self.add(column, cells, wrong, "a number")
+        return values
+
+    def add(self, column: str, cells: Any, wrong: npt.NDArray[np.bool_], what: str) -> None:
         """Count the cells of a column, among the present rows, that are not `what`."""
         count = int(wrong.sum())
         if not count:
             return
         at = int(np.argmax(wrong))
-        reason = f"{quoted(texts[at])} is not {what}"
+        reason = f"{quoted(str(cells[at]).strip())} is not {what}"
         if self.strict:
             raise DataError(reason, source=self.source, row=self.rows + at, column=column)
         row, first, before = self._found.get(column, (self.rows + at, reason, 0))
         self._found[column] = (row, first, before + count)
-
-    @property
-    def count(self) -> int:
-        """The number of such cells."""
-        return sum(count for *_, count in self._found.values())
 
     def add_unseen(self, column: str, values: Any, wrong: npt.NDArray[np.bool_]) -> None:
         """Count the categories of a column that training did not have."""
@@ -119,7 +120,7 @@ class Faults:
         self.check(rows)
         if self._found:
             column, (row, reason, _) = min(self._found.items(), key=lambda item: item[1][0])
-            count = self.count
+            count = sum(count for *_, count in self._found.values())
             more = f"; {count - 1} more such cells" if count > 1 else ""
             place = DataError(f"{reason}{more}", source=self.source, row=row, column=column)
             noun = "It is" if count == 1 else "They are"
@@ -150,39 +151,37 @@ def as_array(values: Any) -> Any:
         return pa.array(map(as_text, values), pa.string())
 
 
-def as_numbers(column: Any, name: str, faults: Faults) -> npt.NDArray[np.float64]:
-    """Return an array of pyarrow as numbers, NaN where a value is missing or not a number.
+def as_numbers(
+    column: Any, decimal: str = "."
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return an array of pyarrow as numbers, and where a cell is a text that is no number.
 
-    The latter are counted in `faults`. Types that have no numbers raise pyarrow's error.
+    Such cells and missing ones are NaN. Types that have no numbers raise pyarrow's error.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column, kind = _decoded(column)
+    wrong = np.zeros(len(column), dtype=np.bool_)
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         if pa.types.is_nested(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind):
             raise pa.ArrowInvalid(f"values of type {kind} are not numbers")
-        return _to_numpy(column.cast(pa.float64(), safe=False))
-    if faults.decimal != ".":
-        column = pc.replace_substring(column, faults.decimal, ".")
-    try:
-        return _to_numpy(column.cast(pa.float64()))
-    except pa.ArrowInvalid:
-        column = pc.utf8_trim_whitespace(column)
-        column = pc.if_else(_is_missing(column), pa.scalar(None, column.type), column)
-    try:
-        return _to_numpy(column.cast(pa.float64()))
-    except pa.ArrowInvalid:
-        import pandas as pd
+        return _to_numpy(column.cast(pa.float64(), safe=False)), wrong
+    if decimal != ".":
+        column = pc.replace_substring(column, decimal, ".")
+    for blank in (False, True):  # cells that say that they are missing take time
+        if blank:
+            column = _without_blanks(column)
+        with contextlib.suppress(pa.ArrowInvalid):
+            return _to_numpy(column.cast(pa.float64())), wrong
+    import pandas as pd
 
-        texts = column.to_pandas()
-        words = texts.str.lower().map(BINARY_WORDS)
-        values = pd.to_numeric(texts, errors="coerce").fillna(words).to_numpy(np.float64)
-        wrong = np.isnan(values) & texts.notna().to_numpy()
-        faults.add(name, texts.to_numpy(), wrong, "a number")
-        return np.asarray(values)
+    texts = column.to_pandas()
+    words = texts.str.lower().map(BINARY_WORDS)
+    values = pd.to_numeric(texts, errors="coerce").fillna(words).to_numpy(np.float64)
+    return np.asarray(values), np.isnan(values) & texts.notna().to_numpy()
 
 
 def _to_numpy(column: Any) -> npt.NDArray[np.float64]:
@@ -200,19 +199,19 @@ def _decoded(column: Any) -> tuple[Any, Any]:
     return column, column.type
 
 
-def _is_missing(column: Any) -> Any:
-    """Return a boolean array of pyarrow: True where a text stands for a missing value."""
+def _without_blanks(column: Any) -> Any:
+    """Return trimmed texts of pyarrow, null where one stands for a missing value."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
-    return pc.is_in(lower, value_set=pa.array(_MISSING, lower.type))
+    column = pc.utf8_trim_whitespace(column)
+    missing = pc.is_in(pc.utf8_lower(column), value_set=pa.array(_MISSING, column.type))
+    return pc.if_else(missing, pa.scalar(None, column.type), column)
 
 
 def as_texts(column: Any) -> npt.NDArray[Any]:
     """Return an array of pyarrow as texts of dtype object, None where one is missing."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     column, kind = _decoded(column)
     if pa.types.is_floating(kind) or pa.types.is_temporal(kind) or pa.types.is_nested(kind):
@@ -221,18 +220,13 @@ def as_texts(column: Any) -> npt.NDArray[Any]:
             None if v is None or v != v else str(v).removesuffix(".0") for v in column.to_pylist()
         ]
         return np.array(texts, dtype=object)
-    column = column.cast(pa.string())
-    column = pc.if_else(_is_missing(column), pa.scalar(None, pa.string()), column)
-    return np.asarray(pc.utf8_trim_whitespace(column).to_numpy(zero_copy_only=False))
+    return np.asarray(_without_blanks(column.cast(pa.string())).to_numpy(zero_copy_only=False))
 
 
-def as_days(
-    texts: npt.NDArray[Any], format: str, name: str = "", faults: Faults | None = None
-) -> npt.NDArray[np.float64]:
+def as_days(texts: npt.NDArray[Any], format: str) -> npt.NDArray[np.float64]:
     """Return dates as days from 1970, NaN where one is missing or in another notation."""
     import pandas as pd
 
-    missing = pd.isna(texts)
     cells = pd.Series(texts, dtype=object)
     if format == "ISO8601":  # pandas reads -1 as the first day of a year
         cells = cells.where([isinstance(t, str) and t[:4].isdigit() for t in texts], None)
@@ -243,11 +237,7 @@ def as_days(
             with contextlib.suppress(ValueError, OverflowError):  # it stays missing
                 date = _read_date(cells[i], format)
                 days[i] = (date - (date.utcoffset() or timedelta())).date()
-    values = np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
-    if faults is not None:
-        example = "1999-12-31" if format == "ISO8601" else format
-        faults.add(name, texts, np.isnan(values) & ~missing, f"a date such as {example}")
-    return values
+    return np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64))
 
 
 def _read_date(text: str, format: str) -> datetime:

@@ -142,8 +142,8 @@ def decide(
         Whether a cell that is not a number is an error; otherwise it is a probability of 0, with
         a warning that counts them. More than 5 % of a column, in the first block or in all rows,
         are an error.
-    format : {"csv", "tsv", "parquet", "jsonl", "xlsx", "npy", "npz"}, optional
-        The format of the table; by default it follows from the file name.
+    format : str, optional
+        The format of the table, as in `load`.
     delimiter, decimal, encoding, header : optional
         How CSV and TSV are written, as in `load`. Without a header, labels are numbered from 0.
     output_format : {"csv", "tsv", "jsonl", "parquet"}, optional

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from fgfm._utils.optional import import_optional
 from fgfm._utils.text import ignored_columns, listed, missing_columns, quoted
-from fgfm.io._cells import Faults, as_array, as_days, as_numbers, as_texts, date_format
+from fgfm.io._cells import Faults, as_array, as_days, as_texts, date_format
 from fgfm.io._errors import DataError
 from fgfm.io._files import check_names
 from fgfm.io._kinds import MANY, check_notation, count_tokens, find_kind
@@ -252,9 +252,13 @@ class FeatureEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         parts: dict[str, Any] = {}
         for name, kind in self.kinds_.items():
             if kind == "number":
-                parts[name] = as_numbers(columns[name], name, faults)
+                parts[name] = faults.numbers(name, columns[name])
             elif kind == "date":
-                days = as_days(as_texts(columns[name]), self.date_formats_[name], name, faults)
+                texts, format = as_texts(columns[name]), self.date_formats_[name]
+                days = as_days(texts, format)
+                example = "1999-12-31" if format == "ISO8601" else format
+                wrong = np.isnan(days) & pd.notna(texts)
+                faults.add(name, texts, wrong, f"a date such as {example}")
                 known = np.where(np.isnan(days), np.iinfo(np.int64).min, days).astype(np.int64)
                 dates = pd.Series(known.astype("datetime64[D]").astype("datetime64[s]")).dt
                 parts[f"{name} days"] = days - self.first_days_[name]

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from fgfm._utils.optional import import_optional
 from fgfm._utils.validation import check_choice
 from fgfm.io._arff import open_arff
+from fgfm.io._errors import DataError
 from fgfm.io._files import TextFormat, bad_encoding, open_bytes
 from fgfm.io._sparse import open_svmlight, open_xmc
 from fgfm.io._tables import open_csv, open_excel, open_jsonl, open_parquet
 
-__all__ = ["FORMATS", "MATRICES", "detect_format", "is_streamed", "open_file", "suffix_format"]
+__all__ = ["FORMATS", "detect_format", "open_file", "suffix_format"]
 
 
 class Format(NamedTuple):
@@ -31,7 +32,6 @@ class Format(NamedTuple):
     reader: Callable[..., Any]
     head: str | None = None  # regular expression of the first bytes, if the name says nothing
     labels: str = "columns that `labels` names"
-    streamed: bool = True  # whether batches of rows are read, not the whole file
 
 
 FORMATS = {
@@ -42,7 +42,6 @@ FORMATS = {
         open_arff,
         r"(?i)(\s*|%.*\n)*@relation|(?s:.*)\n@attribute",
         "as MULAN and MEKA declare them: an `.xml` file of the same name, or `-C n`",
-        streamed=False,
     ),
     "jsonl": Format("JSON lines", (".jsonl", ".ndjson"), open_jsonl, r"\s*\{"),
     "xmc": Format(
@@ -51,7 +50,6 @@ FORMATS = {
         open_xmc,
         r"[0-9]+[ \t]+[0-9]+[ \t]+[0-9]+[ \t]*\r?\n",
         "first in each row",
-        streamed=False,
     ),
     "svmlight": Format(
         "svmlight",
@@ -59,13 +57,11 @@ FORMATS = {
         open_svmlight,
         r"[0-9,]*[ \t]+[0-9]+:",
         "first in each row",
-        streamed=False,
     ),
     "xlsx": Format("Excel", (".xlsx",), open_excel),
     "tsv": Format("TSV", (".tsv", ".tab"), open_csv, r"[^\n]*\t"),
     "csv": Format("CSV", (".csv",), open_csv),
 }
-MATRICES = ("npy", "npz")  # of probabilities or labels, without names
 _HEAD = 1 << 16  # bytes from which a format is found
 
 
@@ -85,20 +81,15 @@ def detect_format(path: str | os.PathLike[str]) -> str:
     if os.fspath(path) == "-":
         return "csv"
     suffix = Path(Path(path).name.lower().removesuffix(".gz")).suffix
-    if suffix[1:] in MATRICES:
-        return suffix[1:]
+    if suffix in (".npy", ".npz"):
+        reason = "it has arrays of NumPy: load and decide them in Python"
+        raise DataError(reason, source=path)
     if known := suffix_format(suffix):
         return known
     with open_bytes(path) as file:
         head = file.read(_HEAD)
     found = (key for key, f in FORMATS.items() if f.head and re.match(f.head.encode(), head))
     return next(found, "csv")
-
-
-def is_streamed(path: str | os.PathLike[str], format: str | None) -> bool:
-    """Return True if a file is read in batches of rows."""
-    format = format or detect_format(path)
-    return format in FORMATS and FORMATS[format].streamed
 
 
 @contextmanager
@@ -112,7 +103,6 @@ def open_file(
     text = (text or TextFormat()).check()
     check_choice(format, "format", (None, *FORMATS))
     format = format or detect_format(path)
-    check_choice(format, f"the format of {os.fspath(path)}", tuple(FORMATS))
     import_optional("pyarrow", f"reading {format}", "data")
     try:
         with FORMATS[format].reader(path, text, encoder) as content:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.text import quoted
-from fgfm.io._cells import Faults, as_numbers, as_texts, date_format
+from fgfm.io._cells import as_numbers, as_texts, date_format
 from fgfm.io._errors import DataError
 
 __all__ = ["ID_NAME", "MANY", "check_notation", "count_tokens", "find_kind"]
@@ -45,10 +45,8 @@ def find_kind(column: Any, name: str | None, decimal: str = ".") -> str:
     if types.is_dictionary(column.type):
         return "category"
     try:
-        faults = Faults("", decimal=decimal)
-        values = as_numbers(column, "", faults)
-        present, bad = int((~np.isnan(values)).sum()), faults.count
-        if bad <= 0.05 * (present + bad):
+        values, wrong = as_numbers(column, decimal)
+        if wrong.sum() <= 0.05 * (~np.isnan(values) | wrong).sum():
             is_id = name is not None and _numbers_rows(values, name)
             return "identifier" if is_id else "number"
     except pa.ArrowInvalid:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,12 @@ from fgfm._utils.optional import import_optional
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_count
 from fgfm.io._arff import read_xml_labels
-from fgfm.io._cells import Faults, as_array, as_numbers, as_texts
+from fgfm.io._cells import Faults, as_texts
 from fgfm.io._errors import DataError
 from fgfm.io._files import TextFormat
-from fgfm.io._formats import is_streamed, open_file
+from fgfm.io._formats import open_file
 from fgfm.io._kinds import find_kind
 from fgfm.io._labels import Labels, likely_labels, read_labels, select_columns
-from fgfm.io._sparse import SparseRows
 from fgfm.io._tables import Table, rebatched
 
 if TYPE_CHECKING:
@@ -135,8 +134,7 @@ def load(
         1, or columns of names. For ARFF it may be the XML file. By default the labels are those
         that the file declares.
     format : str, optional
-        "csv", "tsv", "parquet", "jsonl", "xlsx", "arff", "svmlight" or "xmc" (extreme
-        classification); by default it follows from the file name, else from its content.
+        A key of `FORMATS`; by default it follows from the file name, else from its content.
     separator : str, optional
         The separator of label lists in texts; by default ``;``, ``|`` or ``,`` is found.
     missing_labels : bool, default=False
@@ -182,105 +180,76 @@ def load(
            [1, 0, 0]], dtype=uint8)
     """
     text = TextFormat(delimiter, decimal, encoding, header)
-    given = {"separator": separator, "known": label_names, "missing": missing_labels}
+    of_labels = {"separator": separator, "known": label_names, "missing": missing_labels}
     with open_file(path, format, text, encoder) as content:
-        if isinstance(content, Table):
-            found = _from_table(content, labels, given, ids, drop, strict)
-        else:
-            found = _from_sparse(content, labels, given, ids, drop)
-        found = replace(found, source=content.source)
-    if hasattr(found.X, "columns"):
-        found.X.attrs["source"] = found.source  # for messages of FeatureEncoder
-    if require_labels and found.Y is None:
-        raise _no_labels(found)
-    if encoder is None:
-        return found
-    X = found.X.to_numpy() if encoder.columns_ is None and hasattr(found.X, "columns") else found.X
-    return replace(found, X=encoder.transform(X))
+        data = _dataset(content, labels, of_labels, ids, drop, strict)
+    if require_labels and data.Y is None:
+        raise _no_labels(data)
+    return data if encoder is None else replace(data, X=encoder.transform(data.X))
 
 
-def _label_columns(content: Any, labels: Any) -> list[str]:
-    """Return the label columns that an argument or the file declares."""
+def _dataset(
+    content: Any,
+    labels: int | str | Sequence[str] | None = None,
+    of_labels: Mapping[str, Any] = {},
+    ids: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    strict: bool = False,
+) -> Dataset:
+    """Return the data set of an open file; `of_labels` are arguments of `read_labels`."""
+    source, names = content.source, content.names
+    is_table = isinstance(content, Table)
+    for argument, value in {"ids": ids, "drop": drop, "labels": labels}.items():
+        if value and (names is None or (argument == "ids" and not is_table)):
+            raise ValueError(f"{argument} is {value!r}: {source} has no named columns")
+    if names is None:
+        Y, label_names = content.indicator(of_labels.get("known"))
+        return Dataset(content.X, Y, label_names, zero_based=content.zero_based, source=source)
+    if is_table:
+        import_optional("pandas", "reading tables", "data")
+        content.check_has(ids, "ids")
+        content.check_has(drop, "drop")
+        if content.rows.num_rows == 0:
+            raise DataError("there are no rows", source=source)
     if isinstance(labels, str) and labels.endswith(".xml"):
         labels = read_xml_labels(Path(labels))
     wanted = content.declared if labels is None else labels
-    return [] if wanted is None else select_columns(content.names, wanted, content.source)
-
-
-def _from_table(
-    table: Table,
-    labels: int | str | Sequence[str] | None,
-    given: dict[str, Any],
-    ids: Sequence[str],
-    drop: Sequence[str],
-    strict: bool,
-) -> Dataset:
-    """Return the data set of an open table."""
-    import_optional("pandas", "reading tables", "data")
-    source = table.source
-    table.check_has(ids, "ids")
-    table.check_has(drop, "drop")
-    arrow = table.read()
-    if arrow.num_rows == 0:
-        raise DataError("there are no rows", source=source)
-    columns = {name: arrow.column(name).combine_chunks() for name in table.names}
-    chosen = [name for name in _label_columns(table, labels) if name not in drop]
+    chosen = [] if wanted is None else select_columns(names, wanted, source)
+    chosen = [name for name in chosen if name not in drop]
     apart = {*ids, *drop, *chosen}
-    features = {name: column for name, column in columns.items() if name not in apart}
+    features = [j for j, name in enumerate(names) if name not in apart]
     if not features:
         reason = "there are no features: every column is a label or is left out"
         raise DataError(reason, source=source, arguments=["labels"])
     read = Labels(None, ())
     if chosen:
-        read = read_labels({name: columns[name] for name in chosen}, source, **given)
-    faults = Faults(source, strict, table.decimal)
-    X = _frame(features, table.is_text, faults)
-    faults.report(len(X))
-    kept = arrow.select(list(ids)) if ids else None
-    return Dataset(X, read.Y, read.names, tuple(chosen), kept, label_form=read.form)
+        read = read_labels(content.columns(chosen), source, **of_labels)
+    X = (
+        _frame(content, [names[j] for j in features], strict)
+        if is_table
+        else content.X[:, features]
+    )
+    kept = content.rows.select(list(ids)) if ids else None
+    return Dataset(X, read.Y, read.names, tuple(chosen), kept, source=source, label_form=read.form)
 
 
-def _frame(columns: dict[str, Any], is_text: bool, faults: Faults) -> Any:
+def _frame(table: Table, names: Sequence[str], strict: bool) -> Any:
     """Return columns as a data frame; those of texts that are nearly all numbers as numbers."""
     import pandas as pd
 
     parts: dict[str, Any] = {}
-    for name, column in columns.items():
-        if not is_text:
+    faults = Faults(table.source, strict, table.decimal)
+    for name, column in table.columns(names).items():
+        if not table.is_text:
             parts[name] = column.to_pandas()
-        elif find_kind(column, None, faults.decimal) == "number":
-            parts[name] = as_numbers(column, name, faults)
+        elif find_kind(column, None, table.decimal) == "number":
+            parts[name] = faults.numbers(name, column)
         else:
             parts[name] = pd.Series(as_texts(column), dtype=object)
-    return pd.DataFrame(parts)
-
-
-def _from_sparse(
-    content: SparseRows,
-    labels: int | str | Sequence[str] | None,
-    given: dict[str, Any],
-    ids: Sequence[str],
-    drop: Sequence[str],
-) -> Dataset:
-    """Return the data set of sparse rows, whose columns may have names."""
-    given_names: dict[str, Any] = {"ids": ids}
-    if content.names is None:
-        given_names |= {"drop": drop, "labels": labels}
-    for argument, value in given_names.items():
-        if value:
-            raise ValueError(f"{argument} is {value!r}: {content.source} has no named columns")
-    if content.names is None:
-        Y, names = content.indicator(given["known"])
-        return Dataset(content.X, Y, names, zero_based=content.zero_based)
-    columns = dict(zip(content.names, range(len(content.names)), strict=True))
-    chosen = [name for name in _label_columns(content, labels) if name not in drop]
-    apart = {*chosen, *drop}
-    X = content.X[:, [j for name, j in columns.items() if name not in apart]]
-    if not chosen:
-        return Dataset(X)
-    flags = {name: as_array(content.X[:, [columns[name]]].toarray()[:, 0]) for name in chosen}
-    read = read_labels(flags, content.source, **given)
-    return Dataset(X, read.Y, read.names, tuple(chosen))
+    faults.report(table.rows.num_rows)
+    frame = pd.DataFrame(parts)
+    frame.attrs["source"] = table.source  # for messages of FeatureEncoder
+    return frame
 
 
 def _no_labels(data: Dataset) -> DataError:
@@ -313,7 +282,7 @@ def load_blocks(
 ) -> Iterator[Dataset]:
     """Read the features of a file in blocks of rows, encoded as in training.
 
-    Memory does not grow with the number of rows of a table; other files are one block. The rows
+    Memory does not grow with the number of rows of a table; sparse rows are one block. The rows
     have the same features for any size of the blocks. More than 5 % of cells of a column that are
     not valid are an error after the last block; with blocks of the default size, also after the
     first one.
@@ -339,19 +308,20 @@ def load_blocks(
     text = TextFormat(delimiter, decimal, encoding, header)
     if rows is not None:
         check_count(rows, "rows", least=1)
-    if encoder.columns_ is None or not is_streamed(path, format):
-        more = dict(strict=strict, encoder=encoder, **text._asdict())
-        yield load(path, format=format, ids=ids, **more)
-        return
-    with open_file(path, format, text) as table:
-        table.check_has(ids, "ids")
-        names = [n for n in table.names if n not in ids or n in encoder.kinds_]
-        size = rows or max(1, _BLOCK_CELLS // max(1, len(table.names)))
-        faults = Faults(table.source, strict, table.decimal)
-        for block in rebatched(table.batches, size):
+    with open_file(path, format, text, encoder) as content:
+        if encoder.columns_ is None or not isinstance(content, Table):
+            data = _dataset(content, ids=ids, strict=strict)
+            yield replace(data, X=encoder.transform(data.X))
+            return
+        content.check_has(ids, "ids")
+        apart = {*ids, *(content.declared or ())} - {*encoder.kinds_}
+        names = [name for name in content.names if name not in apart]
+        size = rows or max(1, _BLOCK_CELLS // max(1, len(content.names)))
+        faults = Faults(content.source, strict, content.decimal)
+        for block in rebatched(content.batches, size):
             columns = {name: block.column(name).combine_chunks() for name in names}
             X = encoder._encode(columns, faults)
             faults.next_batch(block.num_rows, check_first=rows is None)
             kept = block.select(list(ids)) if ids else None
-            yield Dataset(X, ids=kept, source=table.source)
+            yield Dataset(X, ids=kept, source=content.source)
         faults.report(faults.rows)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm._utils.text import one_line, quoted
+from fgfm.io._cells import as_array
 from fgfm.io._errors import DataError
 from fgfm.io._files import TextFormat, open_bytes, source_name
 from fgfm.io._labels import check_size
@@ -34,6 +35,12 @@ class SparseRows(NamedTuple):
     tags: list[list[float]] | None = None  # the labels of each row, if they are not columns
     n_labels: int | None = None
     zero_based: tuple[bool, bool] | None = None  # whether features and tags count from 0
+
+    def columns(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return some named columns, each as one array."""
+        assert self.names is not None
+        where = {name: j for j, name in enumerate(self.names)}
+        return {name: as_array(self.X[:, [where[name]]].toarray()[:, 0]) for name in names}
 
     def indicator(self, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...]]:
         """Return the labels (n, m) of the rows, and their names; None if no row has any."""

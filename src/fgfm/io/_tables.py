@@ -15,6 +15,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from typing import Any
 
@@ -62,12 +63,17 @@ class Table:
 
         return cls(source, list(columns), iter([pa.record_batch(columns)]), declared)
 
-    def read(self) -> Any:
-        """Return all rows as a pyarrow.Table."""
+    @cached_property
+    def rows(self) -> Any:
+        """All rows, as a pyarrow.Table."""
         import pyarrow as pa
 
         empty = pa.table({name: pa.array([], "string") for name in self.names})
         return next(rebatched(self.batches, sys.maxsize), empty)
+
+    def columns(self, names: Sequence[str]) -> dict[str, Any]:
+        """Return some columns, each as one array."""
+        return {name: self.rows.column(name).combine_chunks() for name in names}
 
     def check_has(self, names: Sequence[str], argument: str) -> None:
         """Raise unless there are the columns that an argument names."""

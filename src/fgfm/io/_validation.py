@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from fgfm._utils.text import counted, missing_columns, quoted
 from fgfm.io._cells import as_texts
 from fgfm.io._errors import DataError
 from fgfm.io._files import TextFormat
-from fgfm.io._formats import MATRICES, detect_format, is_streamed, open_file
+from fgfm.io._formats import open_file
 from fgfm.io._kinds import ID_NAME
 from fgfm.io._labels import Labels, label_order, read_labels, select_columns
-from fgfm.io._load import load
-from fgfm.io._probabilities import open_probabilities, read_matrix
+from fgfm.io._probabilities import open_probabilities
+from fgfm.io._sparse import SparseRows
 from fgfm.io._tables import Table
 
 __all__ = ["Validation", "load_validation"]
@@ -31,10 +30,10 @@ class Validation(NamedTuple):
 
     Attributes
     ----------
-    proba : ndarray or CSR of shape (n, m)
+    proba : ndarray of shape (n, m)
         The probabilities or logits, in single precision if the file has it.
-    Y : ndarray or CSR of shape (n, m)
-        The true labels, 0 or 1; sparse if `proba` is.
+    Y : ndarray of shape (n, m)
+        The true labels, 0 or 1, or NaN if not observed.
     label_names : list of str
         The names of the labels, or their numbers.
     label_form : str
@@ -76,8 +75,7 @@ def load_validation(
     labels : str or path-like
         The true labels: a table with labels in any form that `load` reads, such as 0 and 1 with a
         column per label, or the lists in a column "labels" that `decide` writes; or a data set
-        that declares its labels (ARFF, svmlight), or a matrix (.npy, sparse .npz). A column
-        "expected_f" is ignored.
+        that declares its labels (ARFF, svmlight). A column "expected_f" is ignored.
     ids : sequence of str, default=()
         Columns that are not labels, of either file. Without any, columns that are called like an
         identifier are.
@@ -133,16 +131,16 @@ def load_validation(
         known = names if table.has_names else None
         proba, proba_ids = table.read()
     path = Path(labels)
-    labels_format = labels_format or detect_format(path)
-    Y: Any
+    of_labels: dict[str, Any] = {"separator": separator, "known": known, "missing": missing_labels}
     true_ids: Any = None
-    form = ""
-    if is_streamed(path, labels_format):
-        with open_file(path, labels_format, text) as truth:
-            given = {"separator": separator, "known": known, "missing": missing_labels}
-            (Y, found, form), true_ids = _labels_of_table(truth, known, ids, columns, given)
-    else:
-        Y, found = _labels_of_dataset(path, labels_format, known)
+    with open_file(path, labels_format, text) as truth:
+        if truth.names is None:
+            found = Labels(*truth.indicator(names))
+        else:
+            kept, chosen = _split_columns(truth, known or (), ids, columns)
+            found = read_labels(truth.columns(chosen), truth.source, **of_labels)
+            true_ids = truth.rows.select(kept) if kept else None
+    Y = found.Y
     if Y.shape[1] != len(names):
         reason = f"the number of labels is {Y.shape[1]}: it must be {len(names)}, that of the"
         raise DataError(f"{reason} probabilities", source=path)
@@ -157,54 +155,30 @@ def load_validation(
             source=path,
             arguments=["ids"],
         )
-    if sparse.issparse(proba):
-        Y = sparse.csr_array(Y)
-    elif sparse.issparse(Y):
-        Y = Y.toarray()
-    return Validation(proba, Y, list(known or found or names), form)
+    return Validation(proba, Y, list(known or found.names), found.form)
 
 
-def _labels_of_table(
-    table: Table,
-    known: list[str] | None,
+def _split_columns(
+    truth: Table | SparseRows,
+    known: Sequence[str],
     ids: Sequence[str],
     columns: int | str | Sequence[str] | None,
-    given: dict[str, Any],
-) -> tuple[Labels, Any]:
-    """Return the labels of a table, and its id columns."""
-    names, wanted = table.names, set(known or ())
+) -> tuple[list[str], list[str]]:
+    """Return the id columns of a file with columns, and those that are labels."""
+    names = truth.names or []
     kept = [name for name in names if name in ids or (not ids and ID_NAME.search(name))]
-    if columns is not None:
-        chosen = select_columns(names, columns, table.source)
-    elif _LISTS in names and _LISTS not in wanted:
+    kept = kept if isinstance(truth, Table) else []
+    if columns is not None or truth.declared is not None:
+        wanted = truth.declared if columns is None else columns
+        chosen = select_columns(names, wanted or [], truth.source)
+    elif _LISTS in names and _LISTS not in known:
         chosen = [_LISTS]
     else:
-        apart = {*kept, *({_EXPECTED} - wanted)}
+        apart = {*kept, *({_EXPECTED} - {*known})}
         chosen = [name for name in names if name not in apart]
-    if not wanted.isdisjoint(chosen):  # columns of 0 and 1
-        label_order(chosen, known or (), "the probabilities", table.source, ["ids"])
-    arrow = table.read()
-    cells = {name: arrow.column(name).combine_chunks() for name in chosen}
-    return read_labels(cells, table.source, **given), arrow.select(kept) if kept else None
-
-
-def _labels_of_dataset(path: Path, format: str, known: list[str] | None) -> tuple[Any, Any]:
-    """Return the labels of a matrix or data set, and their names, None if there are none."""
-    if format in MATRICES:
-        Y = read_matrix(path, format)
-        stored = Y if isinstance(Y, np.ndarray) else Y.data
-        if not ((stored == 0) | (stored == 1)).all():
-            raise DataError("a label is neither 0 nor 1", source=path)
-        return Y.astype(np.uint8), None
-    data = load(path, format=format)
-    if data.Y is None:
-        raise DataError("the file has no labels", source=path)
-    if all(name.isdecimal() for name in data.label_names):
-        return data.Y, None  # numbers of labels without names
-    if known is None:
-        return data.Y, data.label_names
-    order = label_order(data.label_names, known, "the probabilities", str(path))
-    return data.Y[:, order], known
+    if not set(known).isdisjoint(chosen):  # columns of 0 and 1
+        label_order(chosen, known, "the probabilities", truth.source, ["ids"])
+    return kept, chosen
 
 
 def _shared_ids(

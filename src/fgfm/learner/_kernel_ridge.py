@@ -16,6 +16,7 @@ from scipy.spatial.distance import cdist
 from scipy.special import logit
 
 from fgfm._utils.blocks import slices
+from fgfm._utils.left_out import left_out_residuals
 from fgfm._utils.parallel import interruptible, one_blas_thread
 from fgfm.learner._features import CountFeatures, known_means
 
@@ -318,10 +319,8 @@ class _LeftOut:
         self, y: npt.NDArray[Any], rotated: npt.NDArray[Any], penalty: float
     ) -> npt.NDArray[Any]:
         """Return the residuals (rows, T)."""
-        shrinkage = self.values / (self.values + float(penalty))  # (q,)
-        leverage = np.minimum(self.squares @ shrinkage + self.of_mean, _MOST_LEVERAGE)
-        fitted = self.vectors @ (shrinkage[:, None] * rotated)
-        return np.asarray((y - fitted) / (1.0 - leverage)[:, None])
+        own = self.vectors, self.squares, self.values, self.of_mean
+        return left_out_residuals(*own, y, rotated, float(penalty), _MOST_LEVERAGE)
 
 
 def _choose_penalties(eigen: _Eigen, y: Floats, total: float) -> tuple[Floats, float]:

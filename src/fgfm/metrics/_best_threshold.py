@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from fgfm._utils.validation import (
 
 _MAX_CANDIDATES = 1000
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 def best_threshold(
@@ -67,12 +68,17 @@ def best_threshold(
     """
     beta = check_beta(beta)
     zero_division = check_zero_division(zero_division, allow_nan=True)
+    average = check_average_of(average, "labels", np.ndim(labels) == 1, (*AVERAGES, "binary"))
+    p, truth = read_rows(proba, labels)
+    return threshold_of(p, truth, beta, zero_division, average)
+
+
+def read_rows(proba: Any, labels: Any) -> tuple[Any, Any]:
+    """Validate probabilities or scores and true labels (n, m); both are dense, or both CSR."""
     check_same_names(column_names(proba), column_names(labels), "proba", "labels")
     check_same_index(proba=proba, labels=labels)
-    flat = np.ndim(labels) == 1
-    average = check_average_of(average, "labels", flat, (*AVERAGES, "binary"))
-    truth = _true_labels(proba, labels)  # (n, m)
-    p = _probabilities(proba, flat)  # (n, m)
+    truth = _true_labels(proba, labels)
+    p = _probabilities(proba, np.ndim(labels) == 1)
     if p.shape != truth.shape:
         raise ValueError(
             f"labels has shape {np.shape(labels)} and proba has {np.shape(proba)}: "
@@ -84,7 +90,64 @@ def best_threshold(
         truth = sparse.csr_array(truth)
     elif sparse.issparse(truth):
         truth = truth.toarray().astype(np.bool_)
-    return threshold_of(p, truth, beta, zero_division, average)
+    return p, truth
+
+
+def above_tuned(
+    p: Any,
+    truth: Any,
+    parts: Sequence[Integers],
+    *,
+    each: bool,
+    beta: float,
+    zero_division: float,
+    average: str,
+) -> tuple[Any, list[Any]]:
+    """Return the labels above thresholds that are tuned on other rows.
+
+    Parameters
+    ----------
+    p, truth : ndarray or CSR of shape (n, m)
+        Checked probabilities or scores, and true labels.
+    parts : sequence of ndarray
+        The rows of each part, whose thresholds are the best ones of all other rows; those of a
+        single part are its own.
+    each : bool
+        A threshold of each label, the best for its own F-measure, instead of one for the average.
+    beta, zero_division, average : float, float, str
+        The F-measure.
+
+    Returns
+    -------
+    ndarray or CSR of shape (n, m)
+        The labels.
+    list
+        The thresholds of each part: numbers, or arrays (m,).
+    """
+    order, above, thresholds = np.concatenate(parts), [], []
+    for rows in parts:
+        others = np.setdiff1d(order, rows) if len(parts) > 1 else rows
+        some, labels = p[others], truth[others]
+        if each:
+            one, other = (sparse.csc_array(a) if sparse.issparse(a) else a for a in (some, labels))
+            columns = ((one[:, [j]], other[:, [j]]) for j in range(p.shape[1]))
+            best: Any = np.array(
+                [threshold_of(*column, beta, zero_division, "macro") for column in columns]
+            )
+        else:
+            best = threshold_of(some, labels, beta, zero_division, average)
+        thresholds.append(best)
+        above.append(_above(p[rows], best))
+    stacked = sparse.vstack(above, "csr") if sparse.issparse(p) else np.concatenate(above)
+    return stacked[np.argsort(order)], thresholds
+
+
+def _above(p: Any, thresholds: Any) -> Any:
+    """Return which probabilities (n, m), dense or CSR, are above the threshold of their label."""
+    if not sparse.issparse(p):
+        return p > thresholds
+    limits = np.broadcast_to(thresholds, (p.shape[1],))[p.indices]
+    return sparse.csr_array((p.data > limits, p.indices, p.indptr), p.shape)
 
 
 def threshold_of(

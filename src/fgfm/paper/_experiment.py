@@ -20,12 +20,11 @@ import joblib
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.parallel import delayed
-from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from fgfm._factor_models import FactorModels
+from fgfm._factor_models import FactorModels, check_learner
 from fgfm._utils.atomic import atomic_file
 from fgfm._utils.blocks import n_threads
-from fgfm._utils.parallel import run_jobs
+from fgfm._utils.parallel import one_blas_thread, run_jobs
 from fgfm._utils.validation import check_beta, check_choice, check_count
 from fgfm.decision import from_factors
 from fgfm.factors import ILFCompo, published_grouping
@@ -34,6 +33,7 @@ from fgfm.paper._summary import Record, Summary, summarise
 from fgfm.ridge import RidgeLogistic
 
 Factor = tuple[int, ...]
+Partition = tuple[Factor, ...]
 Progress = Callable[[int, int], object]  # called with the finished and with all networks
 
 METHODS = ("gfm", "true", "ilf", "independent", "threshold", "bayes")
@@ -67,15 +67,6 @@ class PaperResults(NamedTuple):
     folder: Path
 
 
-class Settings(NamedTuple):
-    """What all results of a run depend on."""
-
-    seed: int
-    beta: float
-    n_test: int
-    estimates: str  # "published" as in the authors' scripts, "ours" the defaults of this package
-
-
 class Task(NamedTuple):
     """A random network, and the results to compute from it."""
 
@@ -84,7 +75,10 @@ class Task(NamedTuple):
     fits: tuple[tuple[int, str, bool], ...]  # training rows, learner, on products of features
     methods: tuple[str, ...]
     estimator: Any  # the base learner, None for that of the paper
-    settings: Settings
+    estimates: str  # "published" as in the authors' scripts, "ours" the defaults of this package
+    beta: float
+    seed: int
+    n_test: int
 
 
 def reproduce(
@@ -167,58 +161,45 @@ def reproduce(
     """
     check_choice(estimates, "estimates", (*_ESTIMATES, "both"))
     check_choice(interactions, "interactions", (None, "largest", "all", "none"))
-    if interactions is None:
-        interactions = "largest" if estimator is None else "none"
-    if isinstance(estimator, type) or not (
-        estimator is None or (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba"))
-    ):
-        raise TypeError(
-            f"estimator is {estimator!r}: it must be a scikit-learn classifier (an instance) with "
-            "the methods fit and predict_proba"
-        )
-    seed, beta = check_count(seed, "seed", 0), check_beta(beta)
-    n_test, reps = check_count(n_test, "n_test", 1), check_count(reps, "reps", 1)
-    factor_sizes = [factor_sizes_of(s, f"structures[{k}]") for k, s in enumerate(structures)]
-    training = sorted({check_count(n, f"sizes[{k}]", 2) for k, n in enumerate(sizes)})
-    for k, method in enumerate(methods):
-        check_choice(method, f"methods[{k}]", METHODS)
+    if estimator is not None:
+        check_learner(estimator)
+    beta = check_beta(beta)
+    for name, value, least in (("seed", seed, 0), ("n_test", n_test, 1), ("reps", reps, 1)):
+        check_count(value, name, least)
     for name, values in (("structures", structures), ("sizes", sizes), ("methods", methods)):
         if not len(values):
             raise ValueError(f"{name} is empty: it must have one element or more")
-    n_threads(n_jobs)  # raises if n_jobs is invalid
+    training = sorted({check_count(n, f"sizes[{k}]", 2) for k, n in enumerate(sizes)})
+    for k, method in enumerate(methods):
+        check_choice(method, f"methods[{k}]", METHODS)
+    factor_sizes = [factor_sizes_of(s, f"structures[{k}]") for k, s in enumerate(structures)]
     for structure in factor_sizes:
         paper_data(structure, 1, 1, n_test=1)  # raises if the probability tables are too large
-    linear, products = "linear", "interactions"
+    n_threads(n_jobs)  # raises if n_jobs is invalid
+    linear, products, default = "linear", "interactions", "largest"
     if estimator is not None:
-        linear = type(estimator).__name__
+        linear, default = type(estimator).__name__, "none"
         products = f"{linear}, products"
-    fits = [(n, linear, False) for n in training]
-    second = {"all": training, "largest": training[-1:], "none": []}[interactions]
-    fits = sorted([*fits, *((n, products, True) for n in second)], key=lambda fit: fit[0])
-    folder, tasks = Path(out), {}
+    second = {"all": training, "largest": training[-1:], "none": []}[interactions or default]
+    fits = [(n, linear, False) for n in training] + [(n, products, True) for n in second]
+    fits.sort(key=lambda fit: fit[0])
+    distinct = tuple(dict.fromkeys(methods))
+    folder, paths = Path(out), {}
     for kind in _ESTIMATES if estimates == "both" else (estimates,):
-        settings = Settings(seed, beta, n_test, kind)
-        tasks[kind] = [
-            Task(structure, k, tuple(fits), tuple(dict.fromkeys(methods)), estimator, settings)
+        (folder / kind / "networks").mkdir(parents=True, exist_ok=True)
+        tasks = [
+            Task(structure, k, tuple(fits), distinct, estimator, kind, beta, seed, n_test)
             for k in range(1, reps + 1)
             for structure in factor_sizes
         ]
-        (folder / kind / "networks").mkdir(parents=True, exist_ok=True)
-    paths = {kind: [_path(folder / kind, task) for task in tasks[kind]] for kind in tasks}
-    _compute_missing(
-        [
-            (path, task)
-            for kind in tasks
-            for path, task in zip(paths[kind], tasks[kind], strict=True)
-            if not path.exists()
-        ],
-        n_jobs,
-        progress or (lambda finished, total: None),
-    )
+        paths[kind] = {_path(folder / kind, task): task for task in tasks}
+    todo = {p: task for of in paths.values() for p, task in of.items() if not p.exists()}
+    _compute(todo, n_jobs, progress or (lambda finished, total: None))
     runs = {}
-    for kind in tasks:
-        records = [record for path in paths[kind] for record in _read(path)]
-        runs[kind] = PaperRun(records, summarise(records, tasks[kind][0].settings._asdict(), reps))
+    for kind, of in paths.items():
+        records = [record for path in of for record in _read(path)]
+        settings = {"seed": seed, "beta": beta, "n_test": n_test, "estimates": kind}
+        runs[kind] = PaperRun(records, summarise(records, settings, reps))
     return PaperResults(runs, folder)
 
 
@@ -236,12 +217,10 @@ def _read(path: Path) -> list[Record]:
         raise ValueError(f"{path} is not a file of results: {error}; remove it") from error
 
 
-def _compute_missing(
-    todo: list[tuple[Path, Task]], n_jobs: int | None, progress: Progress
-) -> None:
+def _compute(todo: dict[Path, Task], n_jobs: int | None, progress: Progress) -> None:
     """Compute the results of networks, and store those of each when they come."""
     progress(0, len(todo))
-    jobs = (delayed(_compute)(path, task) for path, task in todo)
+    jobs = (delayed(_run_alone)(path, task) for path, task in todo.items())
     try:
         for finished, (path, records) in enumerate(run_jobs(jobs, n_jobs, ordered=False), 1):
             with atomic_file(path) as file:  # floats keep all their digits
@@ -254,46 +233,33 @@ def _compute_missing(
         ) from error
 
 
-def _compute(path: Path, task: Task) -> tuple[Path, list[Record]]:
-    with threadpool_limits(1):  # the processes use all cores already
-        return path, run_network(*task)
+def _run_alone(path: Path, task: Task) -> tuple[Path, list[Record]]:
+    with one_blas_thread:  # the processes use all cores already
+        return path, run_network(task)
 
 
 # One network
 
 
-def run_network(
-    structure: Factor,
-    repetition: int,
-    fits: Sequence[tuple[int, str, bool]],
-    methods: Sequence[str],
-    estimator: Any,
-    settings: Settings,
-) -> list[Record]:
+def run_network(task: Task) -> list[Record]:
     """Fit all methods to the data sets of a network, and score their decisions."""
-    seed, beta, n_test, estimates = settings
+    structure, repetition, fits, methods, _, _, beta, seed, n_test = task
     largest = max(n for n, *_ in fits)
     network, train, test = paper_data(structure, repetition, largest, n_test=n_test, seed=seed)
     # Features are binary and few: decide once for each of the 2^p inputs that can occur.
     inputs, proba = network.inputs()  # (2^p, p), (2^p,)
     best = network.decide(inputs, beta=beta).labels
     decided: list[npt.NDArray[np.int8]] = []
-    of_record: list[tuple[int, str, str, list[Factor]]] = []
+    of_record: list[tuple[int, str, str, Partition]] = []
     for n, same_rows in itertools.groupby(fits, key=lambda fit: fit[0]):
         X, Y = train.X[:n], train.Y[:n]  # a sample begins with the smaller ones
         state = np.random.SeedSequence([seed, repetition, n, *structure]).generate_state(1)[0]
-        factors = {method: _factors(method, network, X, Y, estimates) for method in methods}
+        folds = int(state >> 1)  # the same for all methods
+        factors = {k: _factors(k, network, X, Y, task.estimates) for k in methods}
         for _, learner, products in same_rows:
-            labels = _decide(
-                {method: factors[method] for method in methods if method != "bayes"},
-                estimator,
-                _features(X, products),
-                Y,
-                _features(inputs, products),
-                settings,
-                int(state >> 1),  # the same folds for all methods
-            )
-            decided += [best if method == "bayes" else labels[method] for method in methods]
+            data = _features(X, products), Y, _features(inputs, products)
+            labels = {"bayes": best} | _decide(factors, *data, folds, task)
+            decided += [labels[method] for method in methods]
             of_record += [(n, learner, method, factors[method]) for method in methods]
     # F of all decisions on the test rows, and its expectation under the true distribution
     h, row = np.concatenate(decided), np.tile(np.arange(len(inputs)), len(decided))
@@ -309,16 +275,14 @@ def run_network(
     ]
 
 
-def _factors(method: str, network: LabelNetwork, X: Any, Y: Any, estimates: str) -> list[Factor]:
+def _factors(method: str, network: LabelNetwork, X: Any, Y: Any, estimates: str) -> Partition:
     """Return the label factors of a method."""
-    labels = tuple(range(network.n_labels))
-    if method == "gfm":
-        return [labels]
-    if method in ("true", "bayes"):
-        return [tuple(factor.tolist()) for factor in network.factors]
-    if method == "ilf":
-        return [tuple(map(int, factor)) for factor in find_factors(X, Y, estimates)]
-    return [(label,) for label in labels]
+    labels = range(network.n_labels)
+    if method in ("independent", "threshold"):
+        return tuple((label,) for label in labels)
+    learned = {"true": network.factors, "bayes": network.factors, "gfm": [np.array(labels)]}
+    factors = learned.get(method) or find_factors(X, Y, estimates)
+    return tuple(tuple(factor.tolist()) for factor in factors)
 
 
 def find_factors(X: Any, Y: Any, estimates: str = "published") -> list[npt.NDArray[np.int64]]:
@@ -340,38 +304,32 @@ def _features(X: Any, products: bool) -> npt.NDArray[np.float64]:
 
 
 def _decide(
-    factors_of: dict[str, list[Factor]],
-    estimator: Any,
-    X: Any,
-    Y: Any,
-    inputs: Any,
-    settings: Settings,
-    random_state: int,
+    partitions: dict[str, Partition], X: Any, Y: Any, inputs: Any, folds: int, task: Task
 ) -> dict[str, npt.NDArray[np.int8]]:
     """Return the decisions of each method for all inputs; the same factors are fitted once."""
-    published = settings.estimates == "published"
-    distinct = list(dict.fromkeys(itertools.chain.from_iterable(factors_of.values())))
+    partitions = {method: parts for method, parts in partitions.items() if method != "bayes"}
+    distinct = list(dict.fromkeys(itertools.chain.from_iterable(partitions.values())))
     if not distinct:
         return {}
-    if estimator is None:
-        estimator = RidgeLogistic(penalize_intercept=published, reference_class=published)
+    published = task.estimates == "published"
+    ridge = RidgeLogistic(penalize_intercept=published, reference_class=published)
     models = FactorModels(coherent=not published)
-    models.fit(estimator, X, Y, distinct, random_state=random_state)
+    models.fit(
+        ridge if task.estimator is None else task.estimator, X, Y, distinct, random_state=folds
+    )
     estimates = dict(zip(distinct, models.estimate(inputs), strict=True))
-    of_partition: dict[tuple[Factor, ...], Any] = {}
-    decisions: dict[str, npt.NDArray[np.int8]] = {}
-    for method, factors in factors_of.items():
+    optimal: dict[Partition, Any] = {}
+    labels: dict[str, npt.NDArray[np.int8]] = {}
+    for method, parts in partitions.items():
         if method == "threshold":
-            p = np.hstack([estimates[factor].P[:, 0] for factor in factors])
-            decisions[method] = (p > 0.5).astype(np.int8)
+            p = np.hstack([estimates[factor].P[:, 0] for factor in parts])
+            labels[method] = (p > 0.5).astype(np.int8)
             continue
-        partition = tuple(factors)
-        if partition not in of_partition:
-            Ps, ds = zip(*(estimates[factor] for factor in factors), strict=True)
-            decision = from_factors(Ps, factors, distributions=ds, beta=settings.beta)
-            of_partition[partition] = decision.labels
-        decisions[method] = of_partition[partition]
-    return decisions
+        if parts not in optimal:
+            Ps, ds = zip(*(estimates[factor] for factor in parts), strict=True)
+            optimal[parts] = from_factors(Ps, parts, distributions=ds, beta=task.beta).labels
+        labels[method] = optimal[parts]
+    return labels
 
 
 def _frequencies(
@@ -390,6 +348,6 @@ def _frequencies(
     return by_size[:, 1:].transpose(0, 2, 1), number[:, 0] / n
 
 
-def _name(factors: Sequence[Factor]) -> str:
+def _name(factors: Partition) -> str:
     """Format label factors, as '0 2|1'."""
     return "|".join(" ".join(map(str, factor)) for factor in factors)

@@ -125,8 +125,7 @@ class LabelNetwork:
             )
         _check_bits(self.n_parents, sizes)
         self.factor_sizes = sizes
-        ends = np.cumsum(sizes)
-        self.factors = [np.arange(e - size, e) for size, e in zip(sizes, ends, strict=True)]
+        self.factors = np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1])
         self.feature_probability = p.astype(np.float64)
         self.n_features, self.n_labels = len(p), sum(sizes)
         if len(tables) != self.n_labels:
@@ -135,17 +134,15 @@ class LabelNetwork:
                 f"{self.n_labels} labels"
             )
         self.tables: list[Floats] = []
-        for factor in self.factors:
-            for k, label in enumerate(factor):
-                table = real_array(tables[label], f"tables[{label}]", ("state",))
-                if len(table) != 1 << (self.n_parents + k):
-                    raise ValueError(
-                        f"tables[{label}] has {len(table)} probabilities: with {self.n_parents} "
-                        f"features and {k} labels as parents it must have "
-                        f"{1 << (self.n_parents + k)}"
-                    )
-                table = clip_probabilities(table, f"tables[{label}]")
-                self.tables.append(table.astype(np.float64))
+        parents = [self.n_parents + k for size in sizes for k in range(size)]  # of each label
+        for label, (values, k) in enumerate(zip(tables, parents, strict=True)):
+            table = real_array(values, f"tables[{label}]", ("state",))
+            if len(table) != 1 << k:
+                raise ValueError(
+                    f"tables[{label}] has {len(table)} probabilities: with {k} parents it must "
+                    f"have {1 << k}"
+                )
+            self.tables.append(clip_probabilities(table, f"tables[{label}]").astype(np.float64))
 
     def __repr__(self) -> str:
         return (
@@ -197,9 +194,7 @@ class LabelNetwork:
                 f"the network has {self.n_features} features: inputs enumerates the combinations "
                 f"of at most {_MAX_INPUTS}; use sample to draw rows"
             )
-        X = _all_bits(self.n_features)
-        p = self.feature_probability
-        return X, np.where(X == 1, p, 1.0 - p).prod(axis=1)
+        return _all_bits(self.n_features), self._input_proba(self.n_features)
 
     def joint(self, X: Any) -> Joint:
         """Compute the probability of every label set.
@@ -219,7 +214,7 @@ class LabelNetwork:
                 f"the network has {self.n_labels} labels: joint enumerates the sets of at most "
                 f"{_MAX_LABELS}"
             )
-        state = self._states(self._features(X))
+        state = self._states(X)
         proba = np.ones((len(state), 1))
         for part in self._joints:  # later labels are higher bits of the index of a set
             proba = (part.proba[state][:, :, None] * proba[:, None, :]).reshape(len(proba), -1)
@@ -238,25 +233,8 @@ class LabelNetwork:
         ndarray of shape (n, m)
             Probabilities.
         """
-        state = self._states(self._features(X))
+        state = self._states(X)
         return np.hstack([j.proba @ j.labelsets for j in self._joints])[state]
-
-    def cardinalities(self, X: Any) -> list[Floats]:
-        """Compute the exact matrix P of each factor.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, p)
-            Features.
-
-        Returns
-        -------
-        list of ndarray of shape (n, m_f, m_f)
-            ``p(y_i = 1, s_f = s)``, with s_f the number of labels of the factor, as input to
-            `fgfm.decision.from_factors`.
-        """
-        state = self._states(self._features(X))
-        return [P[state] for P in self._exact_P]
 
     def decide(self, X: Any, *, beta: float = 1.0) -> Decision:
         """Compute the F-optimal decisions under this distribution.
@@ -275,9 +253,8 @@ class LabelNetwork:
         Decision
             ``labels`` (n, m) and ``expected_f`` (n,).
         """
-        states, state = np.unique(self._states(self._features(X)), return_inverse=True)
-        Ps, factors = [P[states] for P in self._exact_P], [f.tolist() for f in self.factors]
-        decision = from_factors(Ps, factors, beta=beta)
+        state = self._states(X)
+        decision = self._decide_states(beta)
         return Decision(decision.labels[state], decision.expected_f[state])
 
     def expected_f(self, X: Any, labels: Any, *, beta: float = 1.0) -> Floats:
@@ -300,13 +277,13 @@ class LabelNetwork:
         beta = check_beta(beta)
         h = label_sets(labels, "labels")
         h = (h.toarray() if hasattr(h, "toarray") else h).astype(np.float64)  # (n, m)
-        states, state = np.unique(self._states(self._features(X)), return_inverse=True)
+        state = self._states(X)
         check_same_rows([len(state), len(h)], ["X", "labels"])
         if h.shape[1] != self.n_labels:
             raise ValueError(
                 f"labels has {h.shape[1]} columns: the network has {self.n_labels} labels"
             )
-        merged = merge_factors([P[states] for P in self._exact_P], self.factors)
+        merged = merge_factors(self._exact_P, self.factors)
         return mean_f(merged.P, merged.d[:, 0], state, h, beta)
 
     def bayes_f(self, *, beta: float = 1.0) -> float:
@@ -322,27 +299,26 @@ class LabelNetwork:
         float
             The exact expectation over features and labels.
         """
-        X = np.zeros((1 << self.n_parents, self.n_features), dtype=np.int8)
-        X[:, : self.n_parents] = _all_bits(self.n_parents)
-        p = self.feature_probability[: self.n_parents]
-        proba = np.where(X[:, : self.n_parents] == 1, p, 1.0 - p).prod(axis=1)
-        return float(proba @ self.decide(X, beta=beta).expected_f)
+        return float(self._input_proba(self.n_parents) @ self._decide_states(beta).expected_f)
 
-    def _features(self, X: Any) -> Bits:
-        X = label_sets(X, "X", ("row", "feature"))
-        X = X.toarray() if hasattr(X, "toarray") else X
-        if X.shape[1] != self.n_features:
+    def _states(self, X: Any) -> Integers:
+        """Validate features; return the state of the parents, the first being the lowest bit."""
+        bits = label_sets(X, "X", ("row", "feature"))
+        if bits.shape[1] != self.n_features:
             raise ValueError(
-                f"X has {X.shape[1]} columns: the network has {self.n_features} features"
+                f"X has {bits.shape[1]} columns: the network has {self.n_features} features"
             )
-        bits: Bits = X.astype(np.int8)
-        return bits
+        bits = bits.toarray() if hasattr(bits, "toarray") else bits
+        return np.asarray(bits[:, : self.n_parents] @ (1 << np.arange(self.n_parents)))
 
-    def _states(self, X: Bits) -> Integers:
-        """Return the state of the parents: the first feature is the lowest bit."""
-        bits = X[:, : self.n_parents].astype(np.int64)
-        state: Integers = bits @ (1 << np.arange(self.n_parents, dtype=np.int64))
-        return state
+    def _input_proba(self, k: int) -> Floats:
+        """Return the probabilities (2^k,) of all values of the first k features."""
+        p = self.feature_probability[:k]
+        return np.asarray(np.where(_all_bits(k) == 1, p, 1.0 - p).prod(axis=1))
+
+    def _decide_states(self, beta: float) -> Decision:
+        """Decide in every state of the parents."""
+        return from_factors(self._exact_P, [f.tolist() for f in self.factors], beta=beta)
 
     @cached_property
     def _joints(self) -> list[Joint]:

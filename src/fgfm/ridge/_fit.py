@@ -7,10 +7,7 @@ computed together.
 
 from __future__ import annotations
 
-import math
-import numbers
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,7 +17,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from fgfm._utils.folds import make_folds
 from fgfm._utils.rows import on_all_rows
-from fgfm._utils.validation import check_flag, first_index, place, real_array, row_weights
+from fgfm._utils.validation import (
+    check_count,
+    check_flag,
+    check_positive,
+    first_index,
+    place,
+    real_array,
+    row_weights,
+)
 from fgfm.ridge._design import Design
 from fgfm.ridge._solver import RidgeFit, RidgeSettings, RidgeTarget, fit_targets
 
@@ -47,7 +52,6 @@ def fit_ridge_logistic(
     random_state: Any = None,
     n_jobs: int | None = None,
     held_out: bool = False,
-    progress: Callable[[int], object] | None = None,
 ) -> list[RidgeFit]:
     """Fit ridge logistic regressions of many targets on the same features.
 
@@ -73,8 +77,6 @@ def fit_ridge_logistic(
         -1 uses all cores. Results do not depend on it.
     held_out : bool, default=False
         Return the probabilities of held-out rows too. This takes no further fit.
-    progress : callable, optional
-        Called with the number of targets fitted so far, after every chunk of them.
 
     Returns
     -------
@@ -119,7 +121,7 @@ def fit_ridge_logistic(
         classes, code = np.unique(y, return_inverse=True)
         encoded.append(RidgeTarget(classes, code, own.get(id(column)), folds_of(y)))
     design = Design(X, weight, centred=not settings.penalize_intercept)
-    fits = fit_targets(design, encoded, settings, n_jobs, progress)
+    fits = fit_targets(design, encoded, settings, n_jobs)
     n_failed = sum(fit.n_failed for fit in fits)
     if n_failed:
         warnings.warn(
@@ -150,7 +152,7 @@ def check_settings(
     reference_class: Any,
     max_iter: Any,
     tol: Any,
-    held_out: Any = False,
+    held_out: bool = False,
 ) -> RidgeSettings:
     """Validate the options of a fit."""
     grid = np.array(
@@ -166,19 +168,11 @@ def check_settings(
             f"{place('penalties', index)} is {grid[index]!s}: "
             "penalties must be finite and greater than 0"
         )
-    if isinstance(max_iter, bool) or not isinstance(max_iter, numbers.Integral):
-        raise TypeError(f"max_iter is {max_iter!r}: it must be an integer greater than 0")
-    if max_iter < 1:
-        raise ValueError(f"max_iter is {max_iter}: it must be an integer greater than 0")
-    if isinstance(tol, bool) or not isinstance(tol, numbers.Real):
-        raise TypeError(f"tol is {tol!r}: it must be a finite number greater than 0")
-    if not 0.0 < float(tol) < math.inf:
-        raise ValueError(f"tol is {tol!r}: it must be a finite number greater than 0")
     return RidgeSettings(
         grid,
         check_flag(penalize_intercept, "penalize_intercept"),
         check_flag(reference_class, "reference_class"),
-        int(max_iter),
-        float(tol),
-        check_flag(held_out, "held_out"),
+        check_count(max_iter, "max_iter", 1),
+        check_positive(tol, "tol"),
+        held_out,
     )

@@ -7,7 +7,7 @@ the number of jobs, so that neither do results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,12 +104,8 @@ def fit_targets(
     targets: list[RidgeTarget],
     settings: RidgeSettings,
     n_jobs: Any,
-    progress: Callable[[int], object] | None,
 ) -> list[RidgeFit]:
-    """Choose the penalties and fit the models of all targets, in order.
-
-    `progress` is called with the number of targets fitted so far.
-    """
+    """Choose the penalties and fit the models of all targets, in order."""
     fits: dict[int, RidgeFit] = {}
     groups: dict[Any, list[int]] = {}
     for t, target in enumerate(targets):
@@ -125,9 +121,7 @@ def fit_targets(
     jobs = effective_n_jobs(n_jobs)
     chunks = []
     for (small, K, _, _), members in groups.items():
-        # a single job without progress has no reason to stop in between
-        alone = jobs == 1 and progress is None
-        size = len(members) if alone else 1 + len(members) // (_TASKS * jobs)
+        size = len(members) if jobs == 1 else 1 + len(members) // (_TASKS * jobs)
         if not small:
             size = _batch_size(design, K, len(targets[members[0]].folds))
         chunks += [members[at : at + size] for at in range(0, len(members), size)]
@@ -154,10 +148,6 @@ def fit_targets(
             results = run_jobs(calls, n_jobs, "threads")
         for chunk, fitted in zip(chunks, results, strict=True):
             fits.update(zip(chunk, fitted, strict=True))
-            if progress is not None:
-                progress(len(fits))
-    if progress is not None and not chunks:
-        progress(len(fits))
     return [fits[t] for t in range(len(targets))]
 
 

@@ -27,6 +27,7 @@ _OURS = {
     "fgfm.decider._decider": "FDecider",
     "fgfm.decider._label_set_model": "LabelSetModel",
     "fgfm.decider._missed": "MissedItems",
+    "fgfm.decider._rules": "ClassRule RowRule Settings ThresholdRule",
     "fgfm.decision._constraints": "Constraints",
     "fgfm.factors._gcm": "GCM",
     "fgfm.factors._ilf": "ILFCompo",
