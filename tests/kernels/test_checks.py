@@ -13,7 +13,7 @@ from fgfm.decision._quadrature import rules
 
 N, M, S = 3, 4, 2
 NONE = np.empty(0, dtype=np.int64)
-OBJECTIVE = (1.0, 1.0, False)
+OBJECTIVE = native.Objective(1.0, 1.0, False)
 
 
 def integers(*values):
@@ -40,50 +40,44 @@ CALLS = {
     "Constraints with groups": lambda: [
         *(1, 2, np.zeros(M, np.int8), np.empty(0), integers(-1, 0, 0, 3), NONE)
     ],
-    "decide_dense_rows": lambda: [floats(N, M), *OBJECTIVE, rules(1.0), labels(), floats(N)],
+    "decide_dense_rows": lambda: [floats(N, M), OBJECTIVE, rules(1.0), labels(), floats(N)],
     "decide_jaccard_dense_rows": lambda: CALLS["decide_dense_rows"](),
-    "decide_long_rows": lambda: CALLS["decide_dense_rows"](),
     "decide_dense_columns": lambda: [
-        *(floats(N, M), *OBJECTIVE, rules(1.0), labels(), floats(M), np.zeros(M, np.uint8))
+        *(floats(N, M), OBJECTIVE, rules(1.0), labels(), floats(M), np.zeros(M, np.uint8))
     ],
     "decide_csr_rows": lambda: [
-        *(CSR[0], CSR[2], *OBJECTIVE, rules(1.0), np.zeros(5, np.int8), floats(N))
+        *(CSR[0], CSR[2], OBJECTIVE, rules(1.0), np.zeros(5, np.int8), floats(N))
     ],
     "decide_jaccard_csr_rows": lambda: CALLS["decide_csr_rows"](),
     "decide_floor_rows": lambda: [
-        *(CSR[0], CSR[2], *OBJECTIVE, rules(1.0), 0.5, 0.2, 1.0, floats(N, 4), 1),
+        *(CSR[0], CSR[2], OBJECTIVE, rules(1.0), 0.5, 0.2, 1.0, floats(N, 4), 1),
         *(np.zeros(5, np.int8), floats(N), floats(N, 2)),
     ],
     "decide_cardinality_rows": lambda: [
-        *(floats(N, M, S) / M, np.full((2, N), np.nan), np.arange(M), 1e-9, *OBJECTIVE),
+        *(floats(N, M, S) / M, np.full((2, N), np.nan), np.arange(M), 1e-9, OBJECTIVE),
         *(labels(), floats(N), constraints()),
     ],
     "count_draws": lambda: [np.ones((N, 2, M), np.uint8), floats(N, M, M)],
     "decide_factor_rows": lambda: [
-        *(floats(N, 6) / 2.0, floats(N, 3), False, *FACTORS, np.arange(M), 1, 1e-9, *OBJECTIVE),
+        *(floats(N, 6) / 2.0, floats(N, 3), False, *FACTORS, np.arange(M), 1, 1e-9, OBJECTIVE),
         *(rules(1.0), labels(), floats(N), constraints()),
     ],
     "decide_sparse_factor_rows": lambda: [
         *(floats(N * 4 + 5) / 2.0, integers(2, 3, 2, 2, 3), CSR[2], floats(3), 4),
-        *(integers(2), integers(2), integers(0, 1), 1, 1e-9, *OBJECTIVE, rules(1.0)),
+        *(integers(2), integers(2), integers(0, 1), 1, 1e-9, OBJECTIVE, rules(1.0)),
         *(np.zeros(6, np.int64), np.zeros(N, np.int64), floats(N), constraints()),
     ],
     "constrain_dense_rows": lambda: [*CALLS["decide_dense_rows"](), constraints()],
     "constrain_csr_rows": lambda: [
-        *(*CSR, *OBJECTIVE, rules(1.0), np.zeros(5, np.int8), np.zeros(6, np.int64)),
+        *(*CSR, OBJECTIVE, rules(1.0), np.zeros(5, np.int8), np.zeros(6, np.int64)),
         *(np.zeros(N, np.int64), floats(N), constraints()),
-    ],
-    "find_infeasible_rows": lambda: [labels(), constraints(), np.zeros(N, np.bool_)],
-    "rank_candidates": lambda: [floats(M), floats(M), 4.0, 1.0, 0.0, np.zeros(M, np.int64)],
-    "search": lambda: [
-        *(floats(M, S), np.arange(M), floats(S), floats(S), floats(S), False, M, 2, 0.0, 0.1)
     ],
     "transpose": lambda: [floats(N, M), floats(M, N)],
     "tilt": lambda: [floats(N, M, S), floats(N, S + 1), floats(N, M, S)],
     "condition": lambda: [floats(N, M), floats(N, S + 1), floats(N, M, S)],
     "decide_reweighted_rows": lambda: [
         *(floats(N, M), floats(N, S + 1), 1.0, 1.0, floats(2), floats(S + 1, 2)),
-        *(*OBJECTIVE, 0, M, labels(), floats(N)),
+        *(OBJECTIVE, 0, M, labels(), floats(N)),
     ],
     "reweight_marginals": lambda: [floats(N, M), floats(N, S + 1), 1.0, 1.0, floats(N, M)],
     "apply_trees": lambda: [
@@ -100,7 +94,6 @@ CALLS = {
         *(np.ones(N, np.float32), np.arange(N), 2, 1, 0),
         *(np.zeros((3, 6), np.int32), np.zeros((2, 6), np.uint8)),
     ],
-    "sort_descending": lambda: [floats(M), np.arange(M), False],
 }
 
 
@@ -156,7 +149,7 @@ def test_arrays_of_other_shapes_are_refused(name):
         "reweight_marginals": (1,),
         "apply_trees": (0,),  # returns False
         "grow_tree": (7,),
-        "decide_floor_rows": (9,),  # missed items of a row, or of all rows
+        "decide_floor_rows": (7,),  # missed items of a row, or of all rows
         "decide_factor_rows": (3, 4),  # only the factors of several labels are read
     }
     for at, value, arguments in hostile(name):
@@ -177,7 +170,7 @@ def test_arrays_of_other_shapes_are_refused(name):
         ("decide_csr_rows", 1, integers(0, 9, 3, 5), "indptr must rise from 0"),
         ("decide_csr_rows", 1, integers(0, 2, 3, 50), "indptr must rise from 0"),
         ("constrain_csr_rows", 1, integers(0, 1, 2, 0, 4), "indices must be labels"),
-        ("constrain_csr_rows", 8, np.zeros(2, np.int64), "found must have room"),
+        ("constrain_csr_rows", 6, np.zeros(2, np.int64), "found must have room"),
         ("decide_cardinality_rows", 2, integers(0, 1, 2, 4), "names must be columns of labels"),
         ("count_draws", 0, np.full((N, 2, M), 255, np.uint8), "draws must have at most S labels"),
         ("decide_factor_rows", 6, 4, "multiple must be a number of factors"),
@@ -194,6 +187,19 @@ def test_messages(name, at, value, message):
     arguments[at] = value
     with pytest.raises(ValueError, match=message):
         call(name, arguments)
+
+
+def test_outputs_of_the_wrong_type_are_refused():
+    """A converted output array would lose the result."""
+    for at, wrong in (
+        (3, labels().astype(np.int64)),
+        (3, labels().T),
+        (4, floats(N).astype("f4")),
+    ):
+        arguments = CALLS["decide_dense_rows"]()
+        arguments[at] = wrong
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            native.decide_dense_rows(*arguments)
 
 
 def test_a_distribution_without_columns_is_refused():

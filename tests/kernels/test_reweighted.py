@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from fgfm import cardinality, decision
-from fgfm._kernels import decide_reweighted_rows, reweight_marginals, softmax
+from fgfm._kernels import Objective, decide_reweighted_rows, reweight_marginals, softmax
 from oracle import all_labelsets, check_decision
 
 NONE_MISSED = np.empty(0), np.empty((0, 0))
@@ -29,8 +29,9 @@ def decide(
 ):
     labels, expected = np.zeros(p.shape, dtype=np.int8), np.empty(len(p))
     most = p.shape[1] if max_labels is None else max_labels
-    objective = (beta**2, zero_division, nonempty, min_labels, most)
-    decide_reweighted_rows(p, d, t, u, *missed, *objective, labels, expected)
+    objective = Objective(beta**2, zero_division, nonempty)
+    arguments = (p, d, t, u, *missed, objective, min_labels, most)
+    decide_reweighted_rows(*arguments, labels, expected)
     return labels, expected
 
 

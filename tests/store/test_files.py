@@ -169,7 +169,8 @@ def test_loading_and_deciding_imports_no_other_library(path, tmp_path):
         (tmp_path / library).mkdir()
         (tmp_path / library / "__init__.py").write_text(f"print('{library} is imported')")
     code = f"import fgfm; print(fgfm.load({str(path)!r}).predict([[0.5] * 4]).shape)"
-    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": paths}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
@@ -294,18 +295,38 @@ def test_other_archives_raise(path, model):
     assert_refused(path)
 
 
-def is_refused(path, content, model):
-    """Return whether a damaged file is refused; otherwise its model must be unchanged."""
-    path.write_bytes(content)
-    try:
-        again = fgfm.load(path)
-    except (ValueError, OSError) as error:
-        message = str(error)
-    else:
-        assert_same(again, model)
-        return False
-    assert "model.fgfm" in message
-    return True
+def bit_flips(whole):
+    """Yield copies of a file with one bit flipped."""
+    rng = np.random.default_rng(0)
+    places = {
+        *np.linspace(0, len(whole) - 1, 60).astype(int).tolist(),
+        *range(60),  # the header of the first member
+        *range(whole.rindex(b"PK\x05\x06"), len(whole)),  # the end of the archive
+    }
+    bits = [(place, int(rng.integers(8))) for place in sorted(places)]
+    for name in (b"fgfm.json", b"schema.json"):
+        # the last occurrence of the name is in the central directory, 46 bytes into its entry
+        entry = whole.rindex(name) - 46
+        bits += [(entry + field, bit) for field in (8, 10) for bit in range(8)]  # flags, method
+    for place, bit in bits:
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << bit
+        yield bytes(damaged)
+
+
+def test_flipped_bits_raise_or_do_not_matter(saved, model):
+    refused, unchanged = [], 0
+    for damaged in bit_flips(saved.read_bytes()):
+        saved.write_bytes(damaged)
+        try:
+            again = fgfm.load(saved)
+        except (ValueError, OSError) as error:
+            refused.append("model.fgfm" in str(error))
+        else:
+            assert_same(again, model)
+            unchanged += 1
+    assert all(refused)
+    assert len(refused) > unchanged
 
 
 def test_truncated_file_raises(saved):
@@ -314,34 +335,6 @@ def test_truncated_file_raises(saved):
         saved.write_bytes(whole[:length])
         with pytest.raises(ValueError, match=r"model\.fgfm is"):
             fgfm.load(saved)
-
-
-def test_flipped_bits_raise_or_do_not_matter(saved, model):
-    whole = saved.read_bytes()
-    rng = np.random.default_rng(0)
-    positions = {
-        *np.linspace(0, len(whole) - 1, 60).astype(int).tolist(),
-        *range(60),  # the header of the first member
-        *range(whole.rindex(b"PK\x05\x06"), len(whole)),  # the end of the archive
-    }
-    refused = 0
-    for position in sorted(positions):
-        damaged = bytearray(whole)
-        damaged[position] ^= 1 << int(rng.integers(8))
-        refused += is_refused(saved, bytes(damaged), model)
-    assert refused > 0.4 * len(positions)
-
-
-@pytest.mark.parametrize("name", ["fgfm.json", "schema.json"])
-@pytest.mark.parametrize("field", ["flags", "method"])
-def test_wrong_directory_entries_raise_or_do_not_matter(saved, model, name, field):
-    whole = saved.read_bytes()
-    # the last occurrence of the name is that in the central directory, 46 bytes into its entry
-    position = whole.rindex(name.encode()) - 46 + (8 if field == "flags" else 10)
-    for bit in range(8):
-        damaged = bytearray(whole)
-        damaged[position] ^= 1 << bit  # encrypted, other compression, ...
-        is_refused(saved, bytes(damaged), model)
 
 
 @pytest.mark.parametrize("change", ["missing", "empty"])

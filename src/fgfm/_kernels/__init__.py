@@ -43,6 +43,7 @@ header                   contents
 ``forest``               decision trees of several outputs, grown on features in bins
 ``trees``                leaves of rows in decision trees
 ``signals``              Ctrl-C in loops that take long
+``instruction_set``      which of the modules a machine can run
 =======================  ==========================================================================
 
 ``module.cpp`` and one ``bind_*.cpp`` for each kind of problem make them functions of a Python
@@ -54,8 +55,8 @@ Kernels read C-contiguous arrays and write their results into arrays that the ca
 release the GIL. Those that decide take each row by itself, so that results have the same bits for
 any block size and number of threads ("Determinism"). They share their last arguments:
 
-- ``beta2`` is beta squared, ``zero_division`` the value of 0/0, and ``nonempty`` whether to
-  condition on y != 0;
+- ``objective`` is an ``Objective``: beta squared, the value of 0/0, and whether to condition on
+  y != 0;
 - ``rules`` are the tables of ``fgfm.decision._quadrature``;
 - ``constraints``, the last argument of those that take any, is a ``Constraints`` or None;
 - ``labels`` (n, m) are int8 zeros, set to 1 at the chosen labels; ``expected`` (n,) is filled with

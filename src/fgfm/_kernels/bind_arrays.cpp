@@ -1,8 +1,9 @@
-// Transposing, grouping and sorting; bets.
+// Transposing, grouping and softmax of rows; sums of regressions, bets.
 #include "bindings.hpp"
 #include "betting.hpp"
+#include "exponentials.hpp"
 #include "grouping.hpp"
-#include "ordering.hpp"
+#include "logistic.hpp"
 #include "transpose.hpp"
 
 template <class T>
@@ -19,7 +20,6 @@ void bind_transpose(StridedArray<const T> from, StridedArray<T> to) {
 }
 
 void bind_arrays(nb::module_& module) {
-    const nb::call_guard<nb::gil_scoped_release> without_gil;
     const auto from = "from"_a.noconvert(), to = "to"_a.noconvert();
     module.def("transpose", &bind_transpose<double>, without_gil, from, to);
     module.def("transpose", &bind_transpose<float>, without_gil, from, to);
@@ -28,7 +28,8 @@ void bind_arrays(nb::module_& module) {
         "bet",
         [](Array<const double, 2> values, Array<const double, 2> reference, double mean,
            Array<double, 1> wealth) {
-            require(wealth.size() == values.shape(1), "wealth must have one number for each column");
+            require(wealth.size() == values.shape(1),
+                    "wealth must have one number for each column");
             require(reference.shape(0) == values.shape(0) && reference.shape(1) == values.shape(1),
                     "reference must have the shape of values");
             bet(matrix(values), matrix(reference), mean, wealth.data());
@@ -42,17 +43,37 @@ void bind_arrays(nb::module_& module) {
         },
         without_gil, "X"_a, "most"_a, "group"_a.noconvert());
     module.def(
-        "sort_descending",
-        [](Array<double, 1> value, Array<Index, 1> place, bool repair) {
-            require(value.size() == place.size(), "place must have one number for each value");
-            std::vector<double> spare(value.size());
-            std::vector<Index> spare_place(value.size()), count(value.size() + 2);
-            if (repair) {
-                repair_order(span(value), span(place), spare.data(), spare_place.data());
-            } else {
-                sort_descending(span(value), span(place), spare.data(), spare_place.data(),
-                                count.data());
+        "logistic_sums",
+        [](Array<const double, 2> x, Array<const double, 2> v, Array<const double, 2> y,
+           Array<const double, 2> w, std::optional<Array<const Index, 2>> labels,
+           Array<const double, 1> slope, Array<const double, 1> shift, double bend,
+           Array<double, 2> sums, Array<double, 1> of_bend) {
+            const std::size_t m = slope.size();
+            for (const auto& other : {v, y, w}) {
+                require(other.shape(0) == x.shape(0) && other.shape(1) == x.shape(1),
+                        "x, v, y and w must have the same shape");
             }
+            require(labels ? labels->shape(0) == x.shape(0) && labels->shape(1) == x.shape(1)
+                           : x.shape(1) == m,
+                    "each entry must have a label");
+            require(shift.size() == m && sums.shape(0) == LOGISTIC_SUMS && sums.shape(1) == m &&
+                        of_bend.size() == 2,
+                    "shift must have a number for each label, sums (6, m), of_bend 2");
+            if (labels) {
+                require_indices(std::span<const Index>(labels->data(), labels->size()), 0, m + 1,
+                                "labels must be columns, or one more");
+            }
+            add_logistic(
+                {matrix(x), matrix(v), matrix(y), matrix(w), labels ? labels->data() : nullptr},
+                span(slope), span(shift), bend, matrix(sums), of_bend.data());
         },
-        "value"_a.noconvert(), "place"_a.noconvert(), "repair"_a);
+        without_gil, "x"_a, "v"_a, "y"_a, "w"_a, "labels"_a.none(), "slope"_a, "shift"_a, "bend"_a,
+        "sums"_a.noconvert(), "of_bend"_a.noconvert());
+    module.def(
+        "softmax",
+        [](Array<double, 2> rows) {
+            require(rows.shape(1) > 0, "rows must have at least one column");
+            softmax(matrix(rows));
+        },
+        without_gil, "rows"_a.noconvert());
 }

@@ -5,7 +5,6 @@
 
 template <class T>
 void bind_budget_type(nb::module_& module) {
-    const nb::call_guard<nb::gil_scoped_release> without_gil;
     module.def(
         "decide_budget",
         [](const BudgetTask& task, Array<const T, 1> data,
@@ -21,10 +20,11 @@ void bind_budget_type(nb::module_& module) {
                 const Index size = indptr.data()[i + 1] - indptr.data()[i];
                 require(labels ? size <= m : size == m, "a row must have each label once");
             }
-            const BudgetRows<T> rows{data.data(), labels ? labels->data() : nullptr, indptr.data(), n,
-                                     m};
+            const BudgetRows<T> rows{data.data(), labels ? labels->data() : nullptr, indptr.data(),
+                                     n, m};
             Columns columns(m);
-            if (!decide_budget(rows, task, gains, chosen.data(), multiplier.data(), columns)) return {};
+            if (!decide_budget(rows, task, gains, chosen.data(), multiplier.data(), columns))
+                return {};
             return columns;
         },
         without_gil, "task"_a, "data"_a, "labels"_a.none(), "indptr"_a, "gains"_a,
@@ -39,9 +39,10 @@ void bind_budget_type(nb::module_& module) {
             require(value.size() == columns.size() && bound.size() == columns.size(),
                     "value and bound must have a number for each column");
             require_rows(span(indptr), m, data.size());
-            require(chosen.size() == data.size() && (places ? places->size() == data.size()
-                                                            : static_cast<Index>(data.size()) == n * m),
-                    "places and chosen must have a number for each entry");
+            require(
+                chosen.size() == data.size() && (places ? places->size() == data.size()
+                                                        : static_cast<Index>(data.size()) == n * m),
+                "places and chosen must have a number for each entry");
             if (places) require_indices(span(*places), 0, n, "places must be rows");
             for (Index c = 0; c < m; ++c) {
                 require(places || indptr.data()[c] == c * n, "columns must have all rows");
@@ -50,23 +51,22 @@ void bind_budget_type(nb::module_& module) {
                              chosen.data(), span(multiplier), columns, task, span(value),
                              bound.data());
         },
-        without_gil, "task"_a, "columns"_a, "data"_a, "places"_a.none(), "indptr"_a,
-        "chosen"_a, "multiplier"_a, "value"_a.noconvert(), "bound"_a.noconvert());
+        without_gil, "task"_a, "columns"_a, "data"_a, "places"_a.none(), "indptr"_a, "chosen"_a,
+        "multiplier"_a, "value"_a.noconvert(), "bound"_a.noconvert());
 }
 
 void bind_budgets(nb::module_& module) {
     nb::class_<BudgetTask>(module, "BudgetTask")
         .def(
             "__init__",
-            [](BudgetTask* self, double beta2, double zero_division, bool nonempty,
-               const Rules& rules, Index least, Index most, bool weighted, double tolerance) {
+            [](BudgetTask* self, const Objective& objective, const Rules& rules, Index least,
+               Index most, bool weighted, double tolerance) {
                 require(0 <= least && least <= most && most >= 1,
                         "least and most must be numbers of labels");
-                new (self) BudgetTask{{beta2, zero_division, nonempty}, rules,    least,
-                                      most,                             weighted, tolerance};
+                new (self) BudgetTask{objective, rules, least, most, weighted, tolerance};
             },
-            "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "least"_a, "most"_a,
-            "weighted"_a, "tolerance"_a, nb::keep_alive<1, 5>());
+            "objective"_a, "rules"_a, "least"_a, "most"_a, "weighted"_a, "tolerance"_a,
+            nb::keep_alive<1, 3>());
     nb::class_<BudgetColumn>(module, "BudgetColumn")
         .def_ro("mean", &BudgetColumn::mean)
         .def_ro("none", &BudgetColumn::none)
@@ -88,14 +88,13 @@ void bind_budgets(nb::module_& module) {
     bind_budget_type<float>(module);
     module.def(
         "decide_prefix",
-        [](Array<const double, 1> p, Array<const double, 1> sequence, Index least, double beta2,
-           double zero_division, bool nonempty, const Rules& rules) {
+        [](Array<const double, 1> p, Array<const double, 1> sequence, Index least,
+           const Objective& objective, const Rules& rules) {
             require(0 <= least && least <= static_cast<Index>(sequence.size()),
                     "least must be a number of labels of the sequence");
-            const auto [count, value] = decide_prefix(
-                span(p), span(sequence), least, {beta2, zero_division, nonempty}, rules);
+            const auto [count, value] =
+                decide_prefix(span(p), span(sequence), least, objective, rules);
             return std::tuple(count, value);
         },
-        nb::call_guard<nb::gil_scoped_release>(), "p"_a, "sequence"_a, "least"_a, "beta2"_a,
-        "zero_division"_a, "nonempty"_a, "rules"_a);
+        without_gil, "p"_a, "sequence"_a, "least"_a, "objective"_a, "rules"_a);
 }

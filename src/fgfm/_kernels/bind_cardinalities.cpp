@@ -21,30 +21,26 @@ void check_numbers(const Array<const double, 2>& p, const Array<T, 2>& d) {
 
 template <class T>
 Result bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
-                             Array<const Index, 1> names, double slack, double beta2,
-                             double zero_division, bool nonempty, Array<std::int8_t, 2> labels,
-                             Array<double, 1> expected, const Constraints* constraints) {
+                             Array<const Index, 1> names, double slack, const Objective& objective,
+                             Labels labels, Array<double, 1> expected,
+                             const Constraints* constraints) {
     check_decisions(P.shape(0), labels.shape(1), labels, expected);
     check_names(names, P.shape(1), labels, constraints);
     require(mass.shape(0) == 2 && mass.shape(1) == P.shape(0),
             "mass must have two rows, with one number for each row of P");
     return result(decide_cardinality_rows(P.data(), P.shape(0), P.shape(1), P.shape(2),
-                                          matrix(mass), span(names), slack,
-                                          {beta2, zero_division, nonempty}, matrix(labels),
-                                          expected.data(), constraints));
+                                          matrix(mass), span(names), slack, objective,
+                                          matrix(labels), expected.data(), constraints));
 }
 
 template <class T>
 void bind_cardinalities_type(nb::module_& module) {
-    const nb::call_guard<nb::gil_scoped_release> without_gil;
     module.def("decide_cardinality_rows", &bind_cardinality_rows<T>, without_gil, "P"_a, "mass"_a,
-               "names"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a,
-               "labels"_a.noconvert(), "expected"_a.noconvert(),
-               "constraints"_a.none() = nb::none());
+               "names"_a, "slack"_a, "objective"_a, "labels"_a.noconvert(),
+               "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
 }
 
 void bind_cardinalities(nb::module_& module) {
-    const nb::call_guard<nb::gil_scoped_release> without_gil;
     module.def(
         "largest_draw",
         [](Array<const std::uint8_t, 3> draws) {
@@ -60,25 +56,6 @@ void bind_cardinalities(nb::module_& module) {
                         P.data());
         },
         without_gil, "draws"_a, "P"_a.noconvert());
-    module.def(
-        "search",
-        [](Array<const double, 2> C, Array<const Index, 1> order, Array<const double, 1> totals,
-           Array<const double, 1> base, Array<const double, 1> scale, bool quadrature, Index limit,
-           Index guess, double floor, double empty) {
-            const std::size_t columns = C.shape(1);
-            require(totals.size() == columns && base.size() == columns && scale.size() == columns,
-                    "totals, base and scale must have one number for each column of C");
-            require_indices(span(order), 0, C.shape(0), "order must be rows of C");
-            require(1 <= guess && 1 <= limit && limit <= static_cast<Index>(order.size()),
-                    "guess and limit must be set sizes");
-            SearchWorkspace work;
-            const SearchResult best =
-                search(matrix(C), span(order), span(totals), {span(base), span(scale), quadrature},
-                       limit, guess, floor, empty, work);
-            return std::tuple(best.size, best.value, best.evaluations);
-        },
-        without_gil, "C"_a, "order"_a, "totals"_a, "base"_a, "scale"_a, "quadrature"_a, "limit"_a,
-        "guess"_a, "floor"_a, "empty"_a);
     module.def(
         "tilt",
         [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P) {
@@ -103,9 +80,8 @@ void bind_cardinalities(nb::module_& module) {
     module.def(
         "decide_reweighted_rows",
         [](Array<const double, 2> p, Array<const double, 2> d, double t, double u,
-           Array<const double, 1> missed, Array<const double, 2> given, double beta2,
-           double zero_division, bool nonempty, Index min_labels, Index max_labels,
-           Array<std::int8_t, 2> labels, Array<double, 1> expected) {
+           Array<const double, 1> missed, Array<const double, 2> given, const Objective& objective,
+           Index min_labels, Index max_labels, Labels labels, Array<double, 1> expected) {
             check_numbers(p, d);
             check_decisions(p.shape(0), p.shape(1), labels, expected);
             require(given.shape(1) == missed.shape(0) &&
@@ -113,12 +89,11 @@ void bind_cardinalities(nb::module_& module) {
                     "given must have a row for each number of labels and a column for each of "
                     "missed items");
             decide_reweighted_rows(matrix(p), matrix(d), checked_exponents(t, u),
-                                   {span(missed), matrix(given)},
-                                   {beta2, zero_division, nonempty},
-                                   min_labels, max_labels, matrix(labels), expected.data());
+                                   {span(missed), matrix(given)}, objective, min_labels, max_labels,
+                                   matrix(labels), expected.data());
         },
-        without_gil, "p"_a, "d"_a, "t"_a, "u"_a, "missed"_a, "given"_a, "beta2"_a,
-        "zero_division"_a, "nonempty"_a, "min_labels"_a, "max_labels"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
+        without_gil, "p"_a, "d"_a, "t"_a, "u"_a, "missed"_a, "given"_a, "objective"_a,
+        "min_labels"_a, "max_labels"_a, "labels"_a.noconvert(), "expected"_a.noconvert());
     module.def(
         "reweight_marginals",
         [](Array<const double, 2> p, Array<const double, 2> d, double t, double u,

@@ -3,19 +3,19 @@
 #include "constrained_marginals.hpp"
 
 template <class T>
-void bind_constrain_dense(Array<const T, 2> proba, double beta2, double zero_division, bool nonempty,
-                          const Rules& rules, Array<std::int8_t, 2> labels,
-                          Array<double, 1> expected, const Constraints& constraints) {
+void bind_constrain_dense(Array<const T, 2> proba, const Objective& objective, const Rules& rules,
+                          Labels labels, Array<double, 1> expected,
+                          const Constraints& constraints) {
     check_decisions(proba.shape(0), proba.shape(1), labels, expected);
     check_constraints(&constraints, proba.shape(1));
-    constrain_dense_rows(matrix(proba), {beta2, zero_division, nonempty}, rules, matrix(labels),
-                         expected.data(), constraints);
+    constrain_dense_rows(matrix(proba), objective, rules, matrix(labels), expected.data(),
+                         constraints);
 }
 
 template <class T>
 void bind_constrain_csr(Array<const T, 1> data, Array<const Index, 1> indices,
-                        Array<const Index, 1> indptr, double beta2, double zero_division,
-                        bool nonempty, const Rules& rules, Array<const std::int8_t, 1> chosen,
+                        Array<const Index, 1> indptr, const Objective& objective,
+                        const Rules& rules, Array<const std::int8_t, 1> chosen,
                         Array<Index, 1> found, Array<Index, 1> ends, Array<double, 1> expected,
                         const Constraints& constraints) {
     require_rows(span(indptr), expected.size(), data.size());
@@ -24,26 +24,21 @@ void bind_constrain_csr(Array<const T, 1> data, Array<const Index, 1> indices,
             "indices and chosen must have a number for each entry, and ends for each row");
     require_indices(span(indices), 0, constraints.labels(), "indices must be labels");
     check_room(found, indptr, 0, &constraints);
-    constrain_csr_rows(data.data(), indices.data(), span(indptr), {beta2, zero_division, nonempty},
-                       rules, chosen.data(), found.data(), ends.data(), expected.data(),
-                       constraints);
+    constrain_csr_rows(data.data(), indices.data(), span(indptr), objective, rules, chosen.data(),
+                       found.data(), ends.data(), expected.data(), constraints);
 }
 
 template <class T>
 void bind_constraints_type(nb::module_& module) {
-    const nb::call_guard<nb::gil_scoped_release> without_gil;
-    module.def("constrain_dense_rows", &bind_constrain_dense<T>, without_gil, "proba"_a, "beta2"_a,
-               "zero_division"_a, "nonempty"_a, "rules"_a, "labels"_a.noconvert(),
-               "expected"_a.noconvert(), "constraints"_a);
-    module.def("constrain_csr_rows", &bind_constrain_csr<T>, without_gil, "data"_a, "indices"_a,
-               "indptr"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a, "chosen"_a,
-               "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert(),
+    module.def("constrain_dense_rows", &bind_constrain_dense<T>, without_gil, "proba"_a,
+               "objective"_a, "rules"_a, "labels"_a.noconvert(), "expected"_a.noconvert(),
                "constraints"_a);
+    module.def("constrain_csr_rows", &bind_constrain_csr<T>, without_gil, "data"_a, "indices"_a,
+               "indptr"_a, "objective"_a, "rules"_a, "chosen"_a, "found"_a.noconvert(),
+               "ends"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a);
 }
 
 void bind_constraints(nb::module_& module) {
-    const nb::call_guard<nb::gil_scoped_release> without_gil;
-
     nb::class_<Constraints>(module, "Constraints")
         .def(
             "__init__",
@@ -54,21 +49,9 @@ void bind_constraints(nb::module_& module) {
                                        span(group), span(parent));
             },
             "min_labels"_a, "max_labels"_a, "status"_a, "cost"_a, "group"_a, "parent"_a)
-        .def("most_chosen",
-             [](const Constraints& self, Array<const Index, 1> possible) {
-                 return self.most_chosen(span(possible));
-             })
-        .def_prop_ro("has_costs", &Constraints::has_costs);
-    module.def(
-        "find_infeasible_rows",
-        [](Array<const std::int8_t, 2> labels, const Constraints& constraints,
-           Array<bool, 1> infeasible) {
-            check_constraints(&constraints, labels.shape(1));
-            require(infeasible.size() == labels.shape(0),
-                    "infeasible must have one value for each row");
-            find_infeasible_rows(matrix(labels), constraints, infeasible.data());
-        },
-        without_gil, "labels"_a, "constraints"_a, "infeasible"_a.noconvert());
+        .def("most_chosen", [](const Constraints& self, Array<const Index, 1> possible) {
+            return self.most_chosen(span(possible));
+        });
     bind_constraints_type<double>(module);
     bind_constraints_type<float>(module);
 }

@@ -20,34 +20,32 @@ static Factors checked_factors(const Array<const Index, 1>& sizes,
 }
 
 void bind_factors(nb::module_& module) {
-    const nb::call_guard<nb::gil_scoped_release> without_gil;
     module.def(
         "decide_factor_rows",
         [](Array<const double, 2> values, Array<double, 2> d, bool given,
            Array<const Index, 1> sizes, Array<const Index, 1> depths, Array<const Index, 1> names,
-           Index multiple, double slack, double beta2, double zero_division, bool nonempty,
-           const Rules& rules, Array<std::int8_t, 2> labels, Array<double, 1> expected,
-           const Constraints* constraints) {
+           Index multiple, double slack, const Objective& objective, const Rules& rules,
+           Labels labels, Array<double, 1> expected, const Constraints* constraints) {
             check_decisions(values.shape(0), labels.shape(1), labels, expected);
             check_names(names, names.size(), labels, constraints);
             require(d.shape(0) == values.shape(0), "d must have one row for each row of values");
-            const Factors factors = checked_factors(sizes, depths, multiple, names.size(),
-                                                    values.shape(1), d.shape(1));
-            return result(decide_factor_rows(
-                matrix(values), matrix(d), given, factors, span(names), slack, {beta2, zero_division, nonempty}, rules, matrix(labels),
-                expected.data(), constraints));
+            const Factors factors =
+                checked_factors(sizes, depths, multiple, names.size(), values.shape(1), d.shape(1));
+            return result(decide_factor_rows(matrix(values), matrix(d), given, factors, span(names),
+                                             slack, objective, rules, matrix(labels),
+                                             expected.data(), constraints));
         },
         without_gil, "values"_a, "d"_a.noconvert(), "given"_a, "sizes"_a, "depths"_a, "names"_a,
-        "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a, "rules"_a,
-        "labels"_a.noconvert(), "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
+        "multiple"_a, "slack"_a, "objective"_a, "rules"_a, "labels"_a.noconvert(),
+        "expected"_a.noconvert(), "constraints"_a.none() = nb::none());
     module.def(
         "decide_sparse_factor_rows",
         [](Array<const double, 1> values, Array<const Index, 1> stored,
            Array<const Index, 1> indptr, Array<double, 1> d, Index width,
            Array<const Index, 1> sizes, Array<const Index, 1> depths, Array<const Index, 1> fixed,
-           Index multiple, double slack, double beta2, double zero_division, bool nonempty,
-           const Rules& rules, Array<Index, 1> found, Array<Index, 1> ends,
-           Array<double, 1> expected, const Constraints* constraints) {
+           Index multiple, double slack, const Objective& objective, const Rules& rules,
+           Array<Index, 1> found, Array<Index, 1> ends, Array<double, 1> expected,
+           const Constraints* constraints) {
             const Index n = expected.size();
             require_rows(span(indptr), n, stored.size());
             const Index size = values.size();
@@ -65,26 +63,10 @@ void bind_factors(nb::module_& module) {
                 checked_factors(sizes, depths, multiple, fixed.size(), width, d.size());
             return result(decide_sparse_factor_rows(
                 values.data(), stored.data(), span(indptr), d.data(), width, factors, span(fixed),
-                slack,
-                {beta2, zero_division, nonempty}, rules, found.data(), ends.data(),
-                expected.data(), constraints));
+                slack, objective, rules, found.data(), ends.data(), expected.data(), constraints));
         },
         without_gil, "values"_a, "stored"_a, "indptr"_a, "d"_a.noconvert(), "width"_a, "sizes"_a,
-        "depths"_a, "fixed"_a, "multiple"_a, "slack"_a, "beta2"_a, "zero_division"_a, "nonempty"_a,
-        "rules"_a, "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert(),
+        "depths"_a, "fixed"_a, "multiple"_a, "slack"_a, "objective"_a, "rules"_a,
+        "found"_a.noconvert(), "ends"_a.noconvert(), "expected"_a.noconvert(),
         "constraints"_a.none() = nb::none());
-    module.def(
-        "rank_candidates",
-        [](Array<const double, 1> p, Array<const double, 1> weighted, double s_max, double beta2,
-           double floor, Array<Index, 1> order) {
-            require(p.size() > 0 && p.size() == weighted.size() && p.size() <= order.size(),
-                    "weighted and order must have one number for each label");
-            RankWorkspace work;
-            std::vector<Index> found(p.size() + 1);
-            const Candidates candidates =
-                rank_candidates(span(p), span(weighted), s_max, beta2, floor, found.data(), work);
-            std::copy(found.begin(), found.begin() + candidates.size, order.data());
-            return std::tuple(candidates.size, candidates.guess, candidates.floor);
-        },
-        without_gil, "p"_a, "weighted"_a, "s_max"_a, "beta2"_a, "floor"_a, "order"_a.noconvert());
 }

@@ -26,7 +26,10 @@ template <class T, int N>
 using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using StridedArray = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
+using Labels = Array<std::int8_t, 2>;  // 0, set to 1 where a label is chosen
 using Result = std::tuple<Index, double, Index>;  // first refused row or -1, code, factor
+
+inline const nb::call_guard<nb::gil_scoped_release> without_gil;
 
 template <class T>
 std::span<T> span(const Array<T, 1>& array) {
@@ -41,7 +44,7 @@ Matrix<T> matrix(const Array<T, 2>& array) {
 inline Result result(const Status& status) { return {status.row, status.code, status.factor}; }
 
 // Require room for the decisions of n rows of m labels.
-inline void check_decisions(std::size_t n, std::size_t m, const Array<std::int8_t, 2>& labels,
+inline void check_decisions(std::size_t n, std::size_t m, const Labels& labels,
                             const Array<double, 1>& expected) {
     require(labels.shape(0) == n && labels.shape(1) == m && expected.size() == n,
             "labels must have a row and expected a number for each row of the input");
@@ -54,7 +57,7 @@ inline void check_constraints(const Constraints* constraints, std::size_t m) {
 
 // Require that the m labels of a kernel are named by columns of `labels`.
 inline void check_names(const Array<const Index, 1>& names, std::size_t m,
-                        const Array<std::int8_t, 2>& labels, const Constraints* constraints) {
+                        const Labels& labels, const Constraints* constraints) {
     require(names.size() == m, "names must have one number for each label");
     require_indices(span(names), 0, labels.shape(1), "names must be columns of labels");
     check_constraints(constraints, labels.shape(1));

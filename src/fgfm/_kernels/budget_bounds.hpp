@@ -34,68 +34,99 @@ struct BoundPoint {
     double at(double size) const { return size * t + excess; }
 };
 
-struct ColumnWork {
-    Nodes nodes;
-    Scratch<double> product, total, factor;
-    std::vector<double> chosen, mu;
-    double price = 0.0;  // sum of mu
-    std::vector<BoundPoint> points;
-
-    explicit ColumnWork(const Rules& rules)
-        : nodes(rules), product(padded(rules.longest)), total(product.size()),
-          factor(product.size()) {}
-};
-
-// The bound of one column, whose nodes and factors are those of `work`.
+// Evaluates and bounds columns, one after the other.
 template <class T>
-class ColumnBound {
+class ColumnBounds {
 public:
-    // Thresholds are at least `floor`, the gain of entries that are not stored.
-    ColumnBound(std::span<const T> p, const double* mu, double floor, double beta2,
-                const BudgetColumn& column, ColumnWork& work)
-        : p_(p), mu_(mu), column_(column), floor_(floor), n_(static_cast<double>(p.size())),
-          top_(std::max(largest(p), std::numeric_limits<double>::min())),
-          shift_(beta2 * (1.0 + column.mean)),
-          reach_(beta2 * (2.0 + std::min(n_, 1.0 + largest_cardinality(column.mean)))),
-          tolerance_((n_ > 256.0 ? 1.0 : 0.05) * BOUND_TOLERANCE * column.weight * column.present),
-          work_(work) {}
+    explicit ColumnBounds(const BudgetTask& task)
+        : task_(task), nodes_(task.rules), product_(padded(task.rules.longest)),
+          total_(product_.size()), factor_(product_.size()) {}
+
+    // Return the expected F of a column times its weight, and a bound of that less multipliers of any
+    // choice.
+    //
+    // `p` and `mu`, whose sum is `price`, are its entries, `marks` those that are chosen. Thresholds
+    // are at least `floor`, the gain of entries that are not stored.
+    std::pair<double, double> evaluate(std::span<const T> p, const double* mu, double price,
+                                       double floor, const std::int8_t* marks,
+                                       const BudgetColumn& column) {
+        const double beta2 = task_.objective.beta2, n = static_cast<double>(p.size());
+        const double s_max = std::min(n, 1.0 + largest_cardinality(column.mean));
+        const double s_min = std::max(1.0, column.mean - std::sqrt(2.0 * TAIL * column.mean));
+        nodes_.load(task_.rules, beta2, beta2 * s_min + 1.0,
+                    beta2 * std::max(1.0, s_max) + n + 1.0);
+        chosen_.clear();
+        chosen_.reserve(static_cast<std::size_t>(column.count));
+        double cost = 0.0;
+        for (std::size_t i = 0; i < p.size(); ++i) {
+            if (!marks[i]) continue;
+            chosen_.push_back(p[i]);
+            cost += mu[i];
+        }
+        PowerSums sums{};
+        fill_products(product_.data(), nodes_, sums, p, 0.0);
+        fill_fractions(total_.data(), nodes_, std::span<const double>(chosen_), -1.0);
+        double value = 0.0;
+        for (Index r = 0; r < nodes_.count; ++r) {
+            factor_[r] = column.weight * (1.0 + beta2) * nodes_.weight[r] * nodes_.zeta[r] * product_[r];
+            value += factor_[r] * std::exp(column.count * nodes_.log_z[r]) * total_[r];
+        }
+        if (column.count == 0.0) value = column.empty;
+        p_ = p;
+        mu_ = mu;
+        column_ = column;
+        price_ = price;
+        floor_ = floor;
+        n_ = n;
+        top_ = std::max(largest(p), std::numeric_limits<double>::min());
+        shift_ = beta2 * (1.0 + column.mean);
+        reach_ = beta2 * (2.0 + s_max);
+        tolerance_ = (n > 256.0 ? 1.0 : 0.05) * BOUND_TOLERANCE * column.weight * column.present;
+        // About what a further row costs
+        const double loss = value / (1.0 + shift_ + column.count);
+        return {value, largest_value(std::max(column.empty, value - cost), loss)};
+    }
+
+private:
+    const BudgetTask& task_;
+    Nodes nodes_;
+    Scratch<double> product_, total_, factor_;
+    std::vector<double> chosen_;
+    std::vector<BoundPoint> points_;
+    // of the column
+    std::span<const T> p_;
+    const double* mu_;
+    BudgetColumn column_;
+    double price_, floor_, n_, top_, shift_, reach_, tolerance_;
 
     // Return a bound of the largest f(k), which is at least `known`, that of the decision. `t` is its
     // threshold, as far as known.
     double largest_value(double known, double t) {
         if (n_ == 0.0) return known;
-        std::vector<BoundPoint>& points = work_.points;
         const double size = std::clamp(column_.count, 1.0, n_);
-        points = {point(size, t, known)};
-        if (size > 1.0) points.insert(points.begin(), point(1.0, follow(points.front(), 1.0), known));
-        if (size < n_) points.push_back(point(n_, 0.0, known));
+        points_ = {point(size, t, known)};
+        if (size > 1.0) points_.insert(points_.begin(), point(1.0, follow(points_.front(), 1.0), known));
+        if (size < n_) points_.push_back(point(n_, 0.0, known));
         while (true) {
             double bound = known, highest = 0.0;
-            for (const BoundPoint& point : points) bound = std::max(bound, point.at(point.k));
+            for (const BoundPoint& point : points_) bound = std::max(bound, point.at(point.k));
             std::size_t best = 0;
-            for (std::size_t j = 0; j + 1 < points.size(); ++j) {
-                if (const double x = between(points[j], points[j + 1]); x > highest) {
+            for (std::size_t j = 0; j + 1 < points_.size(); ++j) {
+                if (const double x = between(points_[j], points_[j + 1]); x > highest) {
                     highest = x;
                     best = j;
                 }
             }
-            if (highest <= bound + tolerance_ || points.size() >= BOUND_POINTS) {
+            if (highest <= bound + tolerance_ || points_.size() >= BOUND_POINTS) {
                 return std::max(bound, highest);
             }
-            const BoundPoint &first = points[best], &last = points[best + 1];
+            const BoundPoint &first = points_[best], &last = points_[best + 1];
             const double middle = std::sqrt((shift_ + first.k) * (shift_ + last.k)) - shift_;
             const double k = std::clamp(std::round(middle), first.k + 1.0, last.k - 1.0);
             const BoundPoint inside = point(k, 0.5 * (follow(first, k) + follow(last, k)), bound);
-            points.insert(points.begin() + best + 1, inside);
+            points_.insert(points_.begin() + best + 1, inside);
         }
     }
-
-private:
-    std::span<const T> p_;
-    const double* mu_;
-    const BudgetColumn& column_;
-    double floor_, n_, top_, shift_, reach_, tolerance_;
-    ColumnWork& work_;
 
     // The threshold of another size, if Delta and t change alike.
     double follow(const BoundPoint& point, double k) const {
@@ -111,7 +142,7 @@ private:
         BoundPoint result = coefficients(k);
         struct Line {
             double start, slope;  // at t = 0
-        } low{result.a * column_.mean + result.b * column_.squares - work_.price, k - n_}, high{0.0, k};
+        } low{result.a * column_.mean + result.b * column_.squares - price_, k - n_}, high{0.0, k};
         double best = INFINITE;
         for (Index trial = 0; trial < MOST_THRESHOLDS; ++trial) {
             t = std::max(t, floor_);
@@ -135,10 +166,10 @@ private:
 
     BoundPoint coefficients(double k) const {
         double a = 0.0, end = 0.0;
-        for (Index r = 0; r < work_.nodes.count; ++r) {
-            const double c = work_.factor[r] * std::exp(k * work_.nodes.log_z[r]);
+        for (Index r = 0; r < nodes_.count; ++r) {
+            const double c = factor_[r] * std::exp(k * nodes_.log_z[r]);
             a += c;
-            end += c / (1.0 - top_ * work_.nodes.u[r]);
+            end += c / (1.0 - top_ * nodes_.u[r]);
         }
         return {k, a, (end - a) / top_};
     }
@@ -180,43 +211,6 @@ private:
     }
 };
 
-// Evaluate a column: return its expected F times its weight, and a bound of that less multipliers of
-// any choice.
-//
-// `p` and `mu` are its entries, `marks` those that are chosen.
-template <class T>
-std::pair<double, double> evaluate_column(std::span<const T> p, const double* mu, double floor,
-                                          const std::int8_t* marks, const BudgetColumn& column,
-                                          const BudgetTask& task, ColumnWork& work) {
-    const double beta2 = task.objective.beta2, n = static_cast<double>(p.size());
-    const double s_max = std::min(n, 1.0 + largest_cardinality(column.mean));
-    const double s_min = std::max(1.0, column.mean - std::sqrt(2.0 * TAIL * column.mean));
-    Nodes& nodes = work.nodes;
-    nodes.load(task.rules, beta2, beta2 * s_min + 1.0, beta2 * std::max(1.0, s_max) + n + 1.0);
-    work.chosen.clear();
-    work.chosen.reserve(static_cast<std::size_t>(column.count));
-    double cost = 0.0;
-    for (std::size_t i = 0; i < p.size(); ++i) {
-        if (!marks[i]) continue;
-        work.chosen.push_back(p[i]);
-        cost += mu[i];
-    }
-    PowerSums sums{};
-    fill_products(work.product.data(), nodes, sums, p, 0.0);
-    fill_fractions(work.total.data(), nodes, std::span<const double>(work.chosen), -1.0);
-    double value = 0.0;
-    for (Index r = 0; r < nodes.count; ++r) {
-        work.factor[r] = column.weight * (1.0 + beta2) * nodes.weight[r] * nodes.zeta[r] *
-                         work.product[r];
-        value += work.factor[r] * std::exp(column.count * nodes.log_z[r]) * work.total[r];
-    }
-    if (column.count == 0.0) value = column.empty;
-    // About what a further row costs
-    const double loss = value / (1.0 + beta2 * (1.0 + column.mean) + column.count);
-    return {value, ColumnBound<T>(p, mu, floor, beta2, column, work)
-                       .largest_value(std::max(column.empty, value - cost), loss)};
-}
-
 // Evaluate columns whose entries are stored one after the other, with their rows `places`, or without
 // if every column has all rows.
 template <class T>
@@ -224,27 +218,26 @@ void evaluate_columns(const T* p, const std::int32_t* places, std::span<const In
                       const std::int8_t* chosen, std::span<const double> mu,
                       const Columns& columns, const BudgetTask& task, std::span<double> value,
                       double* bound) {
-    ColumnWork work(task.rules);
-    Lanes price = {}, least = {};
+    ColumnBounds<T> bounds(task);
+    std::vector<double> own;
+    Lanes sum = {}, lowest = {};
     for_lanes(mu, 0.0, [&](Lanes x) {
-        price += x;
-        least = x < least ? x : least;
+        sum += x;
+        lowest = x < lowest ? x : lowest;
     });
-    work.price = add_lanes(price);
-    const double floor =
-        places ? -std::min(std::min(least[0], least[1]), std::min(least[2], least[3])) : -INFINITE;
+    double price = add_lanes(sum);
+    const double floor = places ? -std::min(std::min(lowest[0], lowest[1]), std::min(lowest[2], lowest[3]))
+                                : -INFINITE;
     for (Index c = 0; c < length(value); ++c) {
         const Index start = indptr[c], size = indptr[c + 1] - start;
-        const double* own = mu.data();
         if (places) {
-            work.mu.resize(size);
-            work.price = 0.0;
-            for (Index j = 0; j < size; ++j) work.price += work.mu[j] = mu[places[start + j]];
-            own = work.mu.data();
+            own.resize(size);
+            price = 0.0;
+            for (Index j = 0; j < size; ++j) price += own[j] = mu[places[start + j]];
         }
         std::tie(value[c], bound[c]) =
-            evaluate_column(std::span<const T>(p + start, static_cast<std::size_t>(size)), own, floor,
-                            chosen + start, columns[c], task, work);
+            bounds.evaluate({p + start, static_cast<std::size_t>(size)}, places ? own.data() : mu.data(),
+                            price, floor, chosen + start, columns[c]);
     }
 }
 

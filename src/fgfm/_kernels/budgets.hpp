@@ -80,13 +80,35 @@ struct BudgetTask {
     double tolerance;   // of the sum of a row, which is 1; or infinite
 };
 
-// A gain p (a + p b) - loss of each column, and infinite losses behind the last one.
+// A gain p (a + p b) - loss of each column, and room for vectors behind the last one.
 struct GainTable {
     std::vector<double> a, b, loss;
 
     explicit GainTable(std::size_t m) : a(m + LANES), b(m + LANES), loss(m + LANES, INFINITE) {}
     double operator()(Index c, double p) const { return p * (a[c] + p * b[c]) - loss[c]; }
 };
+
+// Fill in the gains of the entries of a row, of chosen ones by `stay`.
+template <class T>
+void fill_gains(const BudgetRows<T>& rows, Index i, const GainTable& add, const GainTable& stay,
+                const std::int8_t* chosen, double* gain) {
+    const Index start = rows.indptr[i];
+    if (rows.label || start + padded(rows.m) > rows.indptr[rows.n]) {
+        rows.for_row(i, [&](Index at, Index c, double p) { *gain++ = (chosen[at] ? stay : add)(c, p); });
+        return;
+    }
+    typedef std::int8_t Marks __attribute__((vector_size(LANES)));
+    for (Index j = 0; j < rows.m; j += LANES) {  // the last of them with entries of the next row
+        Marks marks;
+        std::memcpy(&marks, chosen + start + j, sizeof marks);
+        const auto in = __builtin_convertvector(marks, Lanes) > Lanes{};
+        const auto pick = [&](const auto& chosen, const auto& other) {
+            return in ? load(&chosen[j]) : load(&other[j]);
+        };
+        const Lanes x = load(rows.data + start + j);
+        store(gain + j, x * (pick(stay.a, add.a) + x * pick(stay.b, add.b)) - pick(stay.loss, add.loss));
+    }
+}
 
 // Gains by two terms of the expectation: of adding a row, and of a chosen row, compared to removing it.
 struct ApproximateGains {
@@ -97,6 +119,10 @@ struct ApproximateGains {
     ApproximateGains(double beta2, Columns& columns)
         : beta2(beta2), columns(columns), add(columns.size()), stay(columns.size()) {
         for (std::size_t c = 0; c < columns.size(); ++c) refresh(c);
+    }
+    template <class T>
+    void fill(const BudgetRows<T>& rows, Index i, const std::int8_t* chosen, double* gain) const {
+        fill_gains(rows, i, add, stay, chosen, gain);
     }
     void change(Index c, double p, double number) {
         columns[c].choose(p, number);
@@ -160,15 +186,18 @@ struct ExactGains {
             refresh(c);
         }
     }
-    double gain(Index c, double p, bool chosen) const {
+    template <class T>
+    void fill(const BudgetRows<T>& rows, Index i, const std::int8_t* chosen, double* gain) const {
         const Index R = nodes.count;
-        const bool last = chosen && columns[c].count <= 1.0;
-        double slope = 0.0;  // the coefficient of p for a set of one row more, or as many
-        for (Index r = 0; r < R; ++r) {
-            const double term = factor[c * R + r] * power[c * R + r] / (1.0 - p * nodes.u[r]);
-            slope += last ? term : chosen ? term / nodes.z[r] : term * nodes.z[r];
-        }
-        return p * slope - (chosen ? stay_loss[c] : add_loss[c]);
+        rows.for_row(i, [&](Index at, Index c, double p) {
+            const bool last = chosen[at] && columns[c].count <= 1.0;
+            double slope = 0.0;  // the coefficient of p for a set of one row more, or as many
+            for (Index r = 0; r < R; ++r) {
+                const double term = factor[c * R + r] * power[c * R + r] / (1.0 - p * nodes.u[r]);
+                slope += last ? term : chosen[at] ? term / nodes.z[r] : term * nodes.z[r];
+            }
+            *gain++ = p * slope - (chosen[at] ? stay_loss[c] : add_loss[c]);
+        });
     }
     void change(Index c, double p, double number) {
         columns[c].choose(p, number);
@@ -248,24 +277,18 @@ struct Selection {
     // The k-th largest gain.
     double largest(Index k, Index size) {
         if (k == 0 || k > size) return k == 0 ? INFINITE : -INFINITE;
-        Lanes first = Lanes{} - INFINITE, second = first;  // of each lane
-        for (Index j = 0; j < size && k <= 2; j += LANES) {
-            const Lanes x = load(&gain[j]), lower = x < first ? x : first;
-            first = x < first ? first : x;
-            second = lower > second ? lower : second;
+        if (k <= 2) {
+            double first = -INFINITE, second = first;
+            for (Index j = 0; j < size; ++j) {
+                second = std::max(second, std::min(first, gain[j]));
+                first = std::max(first, gain[j]);
+            }
+            return k == 1 ? first : second;
         }
-        const double top = std::max(std::max(first[0], first[1]), std::max(first[2], first[3]));
-        if (k == 1) return top;
-        if (k > 2) {
-            std::copy_n(gain.begin(), size, sorted.begin());
-            std::nth_element(sorted.begin(), sorted.begin() + k - 1, sorted.begin() + size,
-                             std::greater<>());
-            return sorted[k - 1];
-        }
-        const auto best = first == top;  // if in several lanes, the second is equal
-        if (best[0] + best[1] + best[2] + best[3] < -1) return top;
-        first = best ? second : first;
-        return std::max(std::max(first[0], first[1]), std::max(first[2], first[3]));
+        std::copy_n(gain.begin(), size, sorted.begin());
+        std::nth_element(sorted.begin(), sorted.begin() + k - 1, sorted.begin() + size,
+                         std::greater<>());
+        return sorted[k - 1];
     }
 
     // Mark the entries that gain; if they are too few or too many, the largest gains, of equal ones
@@ -289,64 +312,7 @@ struct Selection {
     }
 };
 
-// Fill in the gains of the entries of a row, of chosen ones by `stay`, and -infinity behind the last.
-template <class T>
-void fill_gains(const BudgetRows<T>& rows, Index i, const GainTable& add, const GainTable& stay,
-                const std::int8_t* chosen, double* gain) {
-    const Index start = rows.indptr[i];
-    if (rows.label || start + padded(rows.m) > rows.indptr[rows.n]) {
-        rows.for_row(i, [&](Index at, Index c, double p) { *gain++ = (chosen[at] ? stay : add)(c, p); });
-        std::fill_n(gain, LANES, -INFINITE);
-        return;
-    }
-    typedef std::int8_t Marks __attribute__((vector_size(LANES)));
-    for (Index j = 0; j < rows.m; j += LANES) {  // the last of them with entries of the next row
-        Marks marks;
-        std::memcpy(&marks, chosen + start + j, sizeof marks);
-        const auto in = __builtin_convertvector(marks, Lanes) > Lanes{};
-        const Lanes x = load(rows.data + start + j), a = in ? load(&stay.a[j]) : load(&add.a[j]);
-        const Lanes b = in ? load(&stay.b[j]) : load(&add.b[j]);
-        store(gain + j, x * (a + x * b) - (in ? load(&stay.loss[j]) : load(&add.loss[j])));
-    }
-}
-
-template <class T>
-void fill_gains(const BudgetRows<T>& rows, Index i, const ApproximateGains& model,
-                const std::int8_t* chosen, double* gain) {
-    fill_gains(rows, i, model.add, model.stay, chosen, gain);
-}
-
-template <class T>
-void fill_gains(const BudgetRows<T>& rows, Index i, const ExactGains& model,
-                const std::int8_t* chosen, double* gain) {
-    rows.for_row(i, [&](Index at, Index c, double p) { *gain++ = model.gain(c, p, chosen[at]); });
-    std::fill_n(gain, LANES, -INFINITE);
-}
-
-// Choose the labels of a row by their gains, which the model computes; return the improvement.
-template <class Model, class T>
-double improve_row(const BudgetRows<T>& rows, Index i, const BudgetTask& task, Model& model,
-                   Selection& own, std::int8_t* chosen) {
-    const Index start = rows.indptr[i], size = rows.size(i);
-    fill_gains(rows, i, model, chosen, own.gain.data());
-    own.select(size, task);
-    double improvement = 0.0, magnitude = 0.0;
-    for (Index j = 0; j < size; ++j) {
-        if (own.mark[j] == chosen[start + j]) continue;
-        improvement += own.mark[j] ? own.gain[j] : -own.gain[j];
-        magnitude += std::abs(own.gain[j]);
-    }
-    // Equal gains, up to rounding, keep what is chosen.
-    if (!(improvement > 1e-15 * magnitude)) return 0.0;
-    for (Index j = 0; j < size; ++j) {
-        if (own.mark[j] == chosen[start + j]) continue;
-        model.change(rows.column(start + j, j), rows.data[start + j], own.mark[j] ? 1.0 : -1.0);
-        chosen[start + j] = own.mark[j];
-    }
-    return improvement;
-}
-
-// Improve all rows, pass after pass.
+// Improve all rows, pass after pass: choose the labels of each by their gains.
 template <class Model, class T>
 void ascend(const BudgetRows<T>& rows, const BudgetTask& task, Model&& model, double least_gain,
             std::int8_t* chosen) {
@@ -354,7 +320,25 @@ void ascend(const BudgetRows<T>& rows, const BudgetTask& task, Model&& model, do
     double gained = INFINITE;
     for (Index pass = 0; pass < MOST_PASSES && std::abs(gained) > least_gain; ++pass) {
         gained = 0.0;
-        for (Index i = 0; i < rows.n; ++i) gained += improve_row(rows, i, task, model, own, chosen);
+        for (Index i = 0; i < rows.n; ++i) {
+            const Index start = rows.indptr[i], size = rows.size(i);
+            model.fill(rows, i, chosen, own.gain.data());
+            own.select(size, task);
+            double improvement = 0.0, magnitude = 0.0;
+            for (Index j = 0; j < size; ++j) {
+                if (own.mark[j] == chosen[start + j]) continue;
+                improvement += own.mark[j] ? own.gain[j] : -own.gain[j];
+                magnitude += std::abs(own.gain[j]);
+            }
+            // Equal gains, up to rounding, keep what is chosen.
+            if (!(improvement > 1e-15 * magnitude)) continue;
+            gained += improvement;
+            rows.for_row(i, [&](Index at, Index c, double p) {
+                const std::int8_t mark = own.mark[at - start];
+                if (mark != chosen[at]) model.change(c, p, mark ? 1.0 : -1.0);
+                chosen[at] = mark;
+            });
+        }
     }
 }
 

@@ -183,17 +183,6 @@ inline bool is_final(std::span<const std::int8_t> chosen, std::span<const Index>
            is_feasible(chosen, slots, names, constraints, work);
 }
 
-// Mark the rows of a block of label sets, (n, m), that are not feasible.
-inline void find_infeasible_rows(Matrix<const std::int8_t> labels, const Constraints& constraints,
-                                 bool* infeasible) {
-    ConstrainedWorkspace work;
-    std::vector<Index> names(labels.cols);
-    std::iota(names.begin(), names.end(), Index{0});
-    for (Index row = 0; row < labels.rows; ++row) {
-        infeasible[row] = !is_feasible(labels.row(row), names, names, constraints, work);
-    }
-}
-
 // Append the labels beyond `names` that the best feasible set of a row may hold, where all other
 // labels have probability 0.
 //

@@ -49,7 +49,7 @@ struct RidgeInputs {
 };
 
 struct RidgeOptions {
-    std::span<const double> penalties;  // (L,)
+    std::vector<double> penalties;  // (L,)
     bool penalize_intercept, reference_class;
     double tol;
     Index max_iter;
@@ -264,7 +264,7 @@ private:
     }
 
     void fit_batch(Index first, Index size) {
-        const Index n_folds = length(std::span(folds_)), L = length(options_.penalties);
+        const Index n_folds = length(std::span(folds_)), L = length(std::span(options_.penalties));
         std::vector<Paths> all_paths;
         std::vector<std::vector<double>> fixed(n_folds, std::vector<double>(size));
         for (Index f = 0; f < n_folds; ++f) {

@@ -41,9 +41,8 @@ struct ColumnWeights {
 };
 
 struct SearchResult {
-    Index size;         // 0: the empty set; -1: no set has a value
+    Index size;  // 0: the empty set; -1: no set has a value
     double value;
-    Index evaluations;  // the number of columns that were computed
 };
 
 // Everything that a search needs beyond C, allocated once for a block of rows.
@@ -171,7 +170,7 @@ SearchResult search(Matrix<const T> C, std::span<const Index> order,
     Index best = empty >= 0.0 ? 0 : -1;
     Index most = last_size(totals, column, weights[0], floor * (1.0 - TIE), limit);
     if (most == 0) {
-        if (best == 0) return {best, peak, 0};
+        if (best == 0) return {best, peak};
         most = 1;
     }
     guess = std::min(guess, most);
@@ -218,7 +217,6 @@ SearchResult search(Matrix<const T> C, std::span<const Index> order,
         }
         for (int slot = 0; slot < 3; ++slot) delta[slot][j] = add_lanes(value[slot]) + tail[slot];
     }
-    Index evaluations = 3;
     for (int slot = 0; slot < 3; ++slot) {
         if (slot == 0 || sizes[slot] != guess) consider(slot, sizes[slot], slot, most);
     }
@@ -231,10 +229,9 @@ SearchResult search(Matrix<const T> C, std::span<const Index> order,
         [&](Index k, Index row, Index last) {
             column.fill(k, weights[0]);
             for (Index j = 0; j < size; ++j) delta[0][j] = dot(C[place[0][j]], weights[0], columns);
-            ++evaluations;
             consider(0, k, row, last);
         });
-    return {best, peak, evaluations};
+    return {best, peak};
 }
 
 // Mark the k labels with the largest Delta_ik; among equal ones those of lowest index.

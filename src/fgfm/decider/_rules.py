@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._kernels import Objective as KernelObjective
 from fgfm._kernels import decide_reweighted_rows, reweight_marginals
 from fgfm._utils.blocks import n_threads
 from fgfm.cardinality import of_marginals
@@ -35,7 +36,7 @@ from fgfm.decision._factors import Cardinalities
 from fgfm.decision._floors import warn_about_floors
 from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Objective
-from fgfm.decision._problem import decide
+from fgfm.decision._problem import decide_together
 
 __all__ = ["Settings", "ThresholdRule", "Validation", "check_stored", "make_rule"]
 
@@ -213,13 +214,14 @@ class RowRule(Rule):
         check_stored(entries, settings)
         chosen = np.zeros(entries.p.shape, dtype=np.int8)
         expected_f = np.empty(len(chosen))
-        measure = settings.beta**2, settings.zero_division, settings.nonempty
+        options = settings.zero_division, settings.nonempty
+        objective = KernelObjective(settings.beta**2, *options)
         limits = settings.least, entries.m if settings.most is None else settings.most
         missed = model.missed_items()
 
         def decide(rows: Any, p: Floats, d: Floats, least: int, most: int) -> None:
             labels, f = np.zeros(p.shape, dtype=np.int8), np.empty(len(p))
-            arguments = (p, d, *model.exponents, *missed, *measure, least, most)
+            arguments = (p, d, *model.exponents, *missed, objective, least, most)
             decide_reweighted_rows(*arguments, labels, f)
             chosen[rows], expected_f[rows] = labels, f
 
@@ -335,7 +337,7 @@ class ThresholdRule(Rule):
             average, missed = "macro", missed * len(p.p)  # of all rows, which are one problem
         objective = settings.objective()._replace(nonempty=False, threads=self.threads)
         problem = Marginals.read(matrix, missed=missed or None)
-        labels, f = decide(problem, objective, average)
+        labels, f = decide_together(problem, objective, average)
         warn_about_floors(objective, average, flat=flat)
         return p.choose(labels).astype(np.int8), f[0] if flat else f
 

@@ -68,7 +68,7 @@ class SparseFactors(SparseProblem):
             width,
             *layout,
             dense.slack,
-            *objective.kernel_arguments,
+            objective.kernel_argument,
             rules(objective.beta),
             chosen,
             ends,

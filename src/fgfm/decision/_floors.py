@@ -80,7 +80,7 @@ def decide_with_floors(
     precision, recall = (floors.precision, floors.recall) if floors else (0.0, 0.0)
     possible = np.full((len(expected_f), 2), np.nan)
     rate, rows, _, repeat = missed or _NONE
-    arguments = (indptr, *objective.kernel_arguments, rules(objective.beta), precision, recall)
+    arguments = (indptr, objective.kernel_argument, rules(objective.beta), precision, recall)
     results = (chosen, expected_f, possible)
     values = float_block(proba, np.float64).reshape(-1)
     rows = float_block(rows, np.float64)

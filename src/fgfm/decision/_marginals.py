@@ -114,7 +114,7 @@ class Marginals(DenseProblem):
             columns = slice(chunk.start * _CHUNK, min(m, chunk.stop * _CHUNK))
             status = kernel(
                 self.values[:, columns],
-                *objective.kernel_arguments,
+                objective.kernel_argument,
                 rules(objective.beta),
                 labels[:, columns],
                 expected_f[columns],
@@ -215,8 +215,7 @@ def decide_marginal_rows(
         chosen = labels.reshape(-1)
         decide_with_floors(proba, indptr, objective, missed, first, chosen, expected_f, check)
         return
-    beta, beta2, zero_division, nonempty, *_ = objective
-    arguments = (beta2, zero_division, nonempty, rules(beta), labels, expected_f)
+    arguments = (objective.kernel_argument, rules(objective.beta), labels, expected_f)
     run_kernel(objective.measure.kernels["dense rows"], proba, arguments, labels, check)
     if constraints is not None:
         constrain_dense_rows(proba, *arguments, constraints)

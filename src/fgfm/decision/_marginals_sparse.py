@@ -123,7 +123,7 @@ class SparseMarginals(SparseProblem):
         entries = self.entries(rows)
         data = float_block(entries.data)
         chosen = np.zeros(len(data), dtype=np.int8)
-        parameters = (*objective.kernel_arguments, rules(objective.beta))
+        parameters = (objective.kernel_argument, rules(objective.beta))
         check = partial(self.check, rows)
         if self.missed or objective.floors:
             missed = self.missed and self.missed.of_rows(rows)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fgfm._kernels import Objective as KernelObjective
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.validation import check_beta, check_choice, check_flag, check_zero_division
 from fgfm.decision._limits import Limits
@@ -104,7 +105,8 @@ class Objective(NamedTuple):
         if min_precision is not None or min_recall is not None:
             floors = Floors.checked(min_precision, min_recall)
         beta = check_beta(beta)
-        check_choice(measure, "measure", tuple(MEASURES))
+        if not isinstance(measure, str) or measure not in MEASURES:
+            check_choice(measure, "measure", tuple(MEASURES))
         if beta != 1.0 and not MEASURES[measure].has_beta:
             raise ValueError(f"beta is {beta!r}: it must be 1 if measure is {measure!r}")
         return cls(
@@ -119,9 +121,9 @@ class Objective(NamedTuple):
         )
 
     @property
-    def kernel_arguments(self) -> tuple[float, float, bool]:
-        """The parameters that every kernel takes."""
-        return self.beta2, self.zero_division, self.nonempty
+    def kernel_argument(self) -> KernelObjective:
+        """The objective as the kernels take it."""
+        return KernelObjective(self.beta2, self.zero_division, self.nonempty)
 
     @property
     def empty_value(self) -> float:

@@ -16,7 +16,7 @@ from joblib import effective_n_jobs
 from scipy.special import expit, softmax
 from sklearn.utils.parallel import delayed
 
-from fgfm._kernels import fit_ridge
+from fgfm._kernels import RidgeOptions, fit_ridge
 from fgfm._utils.folds import Fold
 from fgfm._utils.parallel import Shared, one_blas_thread, run_jobs
 from fgfm.ridge._design import Design
@@ -189,6 +189,15 @@ def _fit_chunk(
     best, steps, failed = np.zeros((3, T), dtype=np.int64)
     losses = np.full((T, len(folds) * L), np.inf)
     held_out = np.full((T, design.n * K) if settings.held_out else (0, 0), np.nan)
+    options = RidgeOptions(
+        penalties=settings.penalties,
+        penalize_intercept=settings.penalize_intercept,
+        reference_class=settings.reference_class,
+        tol=settings.tol,
+        max_iter=settings.max_iter,
+        cholesky=small,
+        batch=1 if small else T,
+    )
     with one_blas_thread:
         fit_ridge(
             groups.rows,
@@ -198,19 +207,13 @@ def _fit_chunk(
             code,
             K,
             own,
-            settings.penalties,
-            settings.penalize_intercept,
-            settings.reference_class,
-            settings.tol,
-            settings.max_iter,
-            small,
-            1 if small else T,
-            theta,
-            best,
-            losses,
-            steps,
-            failed,
-            held_out,
+            options,
+            theta=theta,
+            best=best,
+            losses=losses,
+            steps=steps,
+            failed=failed,
+            held_out=held_out,
         )
     fits = []
     for t in range(T):

@@ -96,32 +96,17 @@ def _check_categories(encoder: dict[str, Any]) -> None:
 # Trees
 
 
-def checked_tree(arguments: Any, state: Any) -> Tree:
-    """Return a tree of scikit-learn from the arguments of its constructor and its state."""
-    n_features, n_classes, n_outputs = arguments
-    nodes, node_count, max_depth = state["nodes"], state["node_count"], state["max_depth"]
-    sizes = (n_features, n_outputs, node_count, max_depth)
-    if not all(type(size) is int and size >= 0 for size in sizes):
-        raise ValueError(f"a tree has the sizes {sizes!r}: they must be integers from 0")
-    if not (
-        isinstance(n_classes, np.ndarray)
-        and n_classes.dtype.kind == "i"
-        and n_classes.shape == (n_outputs,)
-        and min(n_classes, default=0) > 0
-    ):
-        raise ValueError("a tree has no number of classes for each output")
-    if not (_is_nodes(nodes) and len(nodes) == node_count):
-        raise ValueError(f"a tree must have an array of {node_count} nodes")
-    left, right = nodes["left_child"], nodes["right_child"]
+def _check_tree(tree: Tree) -> None:
+    """Raise ValueError unless the nodes of a tree of scikit-learn form a tree."""
+    if tree.node_count != tree.capacity:  # that of its arrays
+        raise ValueError(f"a tree has {tree.capacity} nodes, and its node_count is not as many")
+    left, right = tree.children_left, tree.children_right
     inner = left != _LEAF
     if not (right[~inner] == _LEAF).all():
         raise ValueError("a tree has a node with one child")
-    depth = _checked_depth(inner, left, right, nodes["feature"], n_features)
-    if max_depth < depth:  # paths are written into arrays of this length
-        raise ValueError(f"a tree of depth {depth} has max_depth {max_depth}")
-    tree = Tree(n_features, n_classes, n_outputs)
-    tree.__setstate__(state)  # checks dtypes, and the shape of the values
-    return tree
+    depth = _checked_depth(inner, left, right, tree.feature, tree.n_features)
+    if tree.max_depth < depth:  # paths are written into arrays of this length
+        raise ValueError(f"a tree of depth {depth} has max_depth {tree.max_depth}")
 
 
 def _check_trees(owner: Any, children: list[Any]) -> None:
@@ -139,15 +124,14 @@ def _check_trees(owner: Any, children: list[Any]) -> None:
                     f"a {type(owner).__name__} has a {type(tree).__name__} of {known} features: "
                     f"it must be a tree of {p}"
                 )
-    for tree in children:
-        if isinstance(tree, Tree) and not (
-            isinstance(owner, BaseDecisionTree)
-            and np.array_equal(fitted.get("n_features_in_", -1), tree.n_features)
-        ):
+    for tree in (child for child in children if isinstance(child, Tree)):
+        known = fitted.get("n_features_in_", -1)
+        if not isinstance(owner, BaseDecisionTree) or not np.array_equal(known, tree.n_features):
             raise ValueError(
                 f"a {type(owner).__name__} has a tree of {tree.n_features} features: it must be "
                 "a tree of scikit-learn with as many features"
             )
+        _check_tree(tree)
 
 
 def _check_boosting(fitted: dict[str, Any]) -> None:

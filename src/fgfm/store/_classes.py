@@ -12,7 +12,7 @@ from typing import Any
 
 TREE = "sklearn.tree._tree.Tree"
 PREDICTOR = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
-CONSTRUCTORS = frozenset({"fgfm.store._checks.checked_tree", "fgfm.store._vocabulary.Vocabulary"})
+_VOCABULARY = "fgfm.store._vocabulary.Vocabulary"  # constructed with arguments from the file
 
 # Classes of fgfm by their module. In files they have names without private modules, so that a
 # class that moves keeps its name there.
@@ -29,10 +29,8 @@ _OURS = {
     "fgfm.decider._missed": "MissedItems",
     "fgfm.decider._rules": "ClassRule RowRule Settings ThresholdRule",
     "fgfm.decision._constraints": "Constraints",
-    "fgfm.factors._gcm": "GCM",
     "fgfm.factors._ilf": "ILFCompo",
     "fgfm.factors._label_graph": "Cut",
-    "fgfm.factors._mutual_information": "MutualInformation",
     "fgfm.gfm": "FGFMClassifier",
     "fgfm.io._encoder": "FeatureEncoder",
     "fgfm.learner._boosting": "LabelBoosting",
@@ -58,6 +56,7 @@ _OTHERS = {
     "sklearn.model_selection._split": "GroupKFold KFold LeaveOneOut RepeatedKFold "
     "RepeatedStratifiedKFold ShuffleSplit StratifiedKFold StratifiedShuffleSplit",
     "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer SGDOptimizer",
+    "sklearn.tree._tree": "Tree",  # checked when loaded
     "sklearn.utils._bunch": "Bunch",
 }
 TRUSTED = frozenset(
@@ -70,7 +69,7 @@ _STABLE_NAMES = {place: ("fgfm", place[1]) for place in _PLACES.values()}
 
 # Nodes of skops that trusted classes may be the type of: others call them with arguments from the
 # file.
-_LOADERS = ("DType", "Dict", "Function", "Object", "SparseMatrix", "Tuple", "Type")
+_LOADERS = ("DType", "Dict", "Function", "Object", "SparseMatrix", "Tree", "Tuple", "Type")
 _LIBSVM = ("SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM")
 
 
@@ -118,7 +117,7 @@ def refused_classes(schema: Any, unknown: set[str]) -> set[str]:
     inert = {f"{name}Node" for name in _LOADERS}
     called = {_full_name(node) for node in nodes if node.get("__loader__") not in inert}
     unchecked = set().union(*map(_unchecked_classes, nodes))
-    return (unknown - TRUSTED - CONSTRUCTORS) | (called & TRUSTED - CONSTRUCTORS) | unchecked
+    return (unknown - TRUSTED) | (called & TRUSTED - {_VOCABULARY}) | unchecked
 
 
 def _unchecked_classes(node: dict[str, Any]) -> set[str]:
@@ -153,16 +152,7 @@ def to_stable_names(schema: Any) -> None:
 
 
 def to_current_names(schema: Any) -> None:
-    """Replace names in files by the places of classes; have trees built by `checked_tree`."""
-    nodes = list(_iterate_nodes(schema))
-    is_checked = not any(TREE in _unchecked_classes(node) for node in nodes)
-    for node in nodes:
-        name = _full_name(node)
-        if name in _PLACES:
-            node["__module__"], node["__class__"] = _PLACES[name]
-        if name == TREE and node.get("__loader__") == "TreeNode" and is_checked:
-            pair: dict[str, Any] = {"__module__": "builtins", "__class__": "tuple"}
-            pair["__loader__"] = "TupleNode"
-            pair["content"] = [node.pop("__reduce__")["args"], node["content"]]
-            node |= {"__module__": "fgfm.store._checks", "__class__": "checked_tree"}
-            node |= {"__loader__": "ConstructorFromReduceNode", "content": pair}
+    """Replace names in files by the places of classes."""
+    for node in _iterate_nodes(schema):
+        if _full_name(node) in _PLACES:
+            node["__module__"], node["__class__"] = _PLACES[_full_name(node)]

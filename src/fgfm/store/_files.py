@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import os
 import sys
 import zipfile
@@ -18,13 +17,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from numpy.lib import format as npy
 from sklearn.base import BaseEstimator
 
 from fgfm._utils.atomic import atomic_file
 from fgfm.store._checks import check_loaded
 from fgfm.store._classes import (
-    CONSTRUCTORS,
     PREDICTOR,
     TREE,
     TRUSTED,
@@ -39,7 +36,6 @@ _HEADER, _SCHEMA = "fgfm.json", "schema.json"
 _FORMAT = 1
 _WRITERS = ("fgfm", "scikit-learn", "skops")  # whose versions a file has
 _INFLATED, _RATIO = 1 << 28, 100  # bytes that any file may inflate to, and more for each byte
-_EMPTY = 1 << 20  # rows or columns that an array without values may have
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
@@ -148,7 +144,7 @@ def load(path: str | os.PathLike[str], *, trusted: Sequence[str] = ()) -> Any:
             "you trust them and name them in trusted=[...]"
         )
     with _damage_reported(source, header):
-        model = _skops().loads(archive, trusted=[*TRUSTED, *CONSTRUCTORS, *trusted])
+        model = _skops().loads(archive, trusted=[*TRUSTED, *trusted])
         if not isinstance(model, BaseEstimator):
             raise ValueError(f"it contains {type(model).__name__} in place of an estimator")
         check_loaded(model, trees=not {TREE, PREDICTOR} & set(trusted))
@@ -226,13 +222,6 @@ def _read_members(file: BinaryIO, most: int) -> dict[str, bytes]:
                 arrays = _read_members(io.BytesIO(content), most)
                 most -= sum(map(len, arrays.values()))
                 content = _archive(arrays, zipfile.ZIP_STORED)
-            elif name.endswith(".npy"):
-                stream = io.BytesIO(content)
-                is_first = npy.read_magic(stream) == (1, 0)
-                header = npy.read_array_header_1_0 if is_first else npy.read_array_header_2_0
-                shape = header(stream)[0]
-                if math.prod(max(1, length) for length in shape) > max(len(content), _EMPTY):
-                    raise ValueError(f"{name} has an array of shape {shape}: too few bytes")
             members[name] = content
     return members
 
