@@ -169,7 +169,7 @@ def test_decider_of_two_classes(classes, pos_label, tmp_path):
     positive = classes[1 - first]
     assert_array_equal(sets == "rated", decider.predict(p) == positive)
     wrong = {str(classes[first]): p, **({} if pos_label else {"b": p})}
-    with pytest.raises(DataError, match=f"be one column, the probabilities of '{positive}'"):
+    with pytest.raises(DataError, match=f"one column, the probabilities of '{positive}'"):
         decide(write(pd.DataFrame(wrong), tmp_path / "q.csv"), tmp_path / "t.csv", decider=decider)
 
 

@@ -287,11 +287,11 @@ def _make_rule(
 def _check_one_column(table: Probabilities, positive: Any, decider: Any) -> None:
     """Raise unless a table has one column, which is not that of the other of two classes."""
     other = [str(name) for name in decider.classes_ if name != positive]
-    names = table.label_names if table.has_names else []
-    if len(table.label_names) != 1 or names == other:
+    names = table.label_names
+    if len(names) != 1 or (table.has_names and names == other):
         raise DataError(
-            f"its columns are {', '.join(map(repr, table.label_names))}: of two classes there must "
-            f"be one column, the probabilities of {str(positive)!r}",
+            f"its columns are {', '.join(map(repr, names))}: of two classes there must be one "
+            f"column, the probabilities of {str(positive)!r}",
             source=table.source,
             arguments=["ids"],
         )
