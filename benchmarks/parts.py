@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +232,76 @@ def deciders(settings: Settings) -> Results:
             Target(what, predict, marginal, predict / marginal, 8, False, "number")
         )
     return results
+
+
+def routes(settings: Settings) -> Results:
+    """Time all routes from probabilities to labels, one row and 256 rows of 303 labels."""
+    m, n = 303, 300 if settings.quick else 3000
+    table = Table(
+        f"Latencies of decisions, {m} labels, one core",
+        "average: left; labels: number; rows: count; from_marginals: duration; predict: duration; "
+        "ONNX: duration; PyTorch: duration; ONNX / predict: number",
+        notes=[
+            "labels: true ones per row. predict: FDecider. ONNX: export_decision in ONNX Runtime. "
+            "PyTorch: FDecision.from_decider. All but from_marginals calibrate."
+        ],
+    )
+    rng = np.random.default_rng(0)
+    for labels in (2.5, 6.0):
+        z = rng.normal(np.log(labels / m) - 1.0, 1.0, m) + rng.normal(size=(n + 256, m))
+        p, truth = (1.0 / (1.0 + np.exp(-x)) for x in (1.4 * z - 0.3, z))
+        Y = (rng.random(p.shape) < truth).astype(np.int8)
+        for average in ("samples", *AVERAGES):
+            settings.progress(f"routes, {average}, {labels:g} labels")
+            decider = FDecider(average=average).fit(p[:n], Y[:n])
+            graphs = _graphs(decider)
+            for rows in (1, 256):
+                x = np.ascontiguousarray(p[n : n + rows])
+                for name, decide in graphs.items():
+                    if not np.array_equal(decide(x), decider.predict(x)):
+                        raise RuntimeError(f"{name}, {average}: other labels than predict")
+                least = settings.time(
+                    marginals=partial(decision.from_marginals, x),
+                    predict=partial(decider.predict, x),
+                    **{name: partial(decide, x) for name, decide in graphs.items()},
+                )
+                onnx, predict = least.get("onnx"), least["predict"]
+                ratio = onnx / predict if onnx else None
+                table.rows.append(
+                    (
+                        average,
+                        Y.sum() / len(Y),
+                        rows,
+                        least["marginals"],
+                        predict,
+                        onnx,
+                        least.get("torch"),
+                        ratio,
+                    )
+                )
+    return Results([table])
+
+
+def _graphs(decider: FDecider) -> dict[str, Callable[[Floats], Any]]:
+    """Return functions that decide by the graph of a decider, by installed libraries."""
+    graphs: dict[str, Callable[[Floats], Any]] = {}
+    if find_spec("onnx") and find_spec("onnxruntime"):
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        model = fgfm.onnx.export_decision(decider, dtype="float64").SerializeToString()
+        session = onnxruntime.InferenceSession(model, options)
+        graphs["onnx"] = lambda x: session.run(["labels"], {"proba": x})[0]
+    if find_spec("torch"):
+        import torch
+
+        from fgfm.torch import FDecision
+
+        torch.set_num_threads(1)
+        module = FDecision.from_decider(decider)
+        graphs["torch"] = lambda x: module(torch.from_numpy(x))[0].numpy()
+    return graphs
 
 
 def factors(settings: Settings) -> Results:
@@ -487,6 +558,7 @@ PARTS: Sequence[Callable[[Settings], Results]] = (
     averages,
     classes,
     deciders,
+    routes,
     factors,
     cardinalities,
     constraints,

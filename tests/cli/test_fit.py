@@ -139,17 +139,6 @@ def test_missing_library_is_named(folder, monkeypatch, tmp_path, module, extra):
     assert_one_line_error(result, f"pip install '{extra}'")
 
 
-@pytest.mark.slow
-def test_progress_bar_on_a_terminal(folder, tmp_path):
-    command = ["fit", folder / "all.arff", "-o", tmp_path / "model.fgfm"]
-    with started_on_terminal(*command) as (process, terminal):
-        seen = read_terminal(terminal)
-        assert process.wait() == 0
-    assert b"models" in seen
-    assert b"/100" in seen
-    assert b"left" in seen
-
-
 @pytest.mark.parametrize("options", [["--jobs", 2], ["-e", "ridge"], ["-e", "forest"]])
 def test_interrupt_ends_with_one_line_and_no_file(options, tmp_path):
     X, Y = make_rows(3000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import numpy as np
 import pandas as pd
@@ -14,14 +13,11 @@ from scipy.special import logit
 import fgfm
 from command_line import (
     NAMES,
-    PROGRAM,
     assert_one_line_error,
     label_sets,
     names_of,
-    read_terminal,
     run,
     run_ok,
-    started_on_terminal,
 )
 from fgfm.evaluation import evaluate_decider
 from fgfm.io import LabelSetWriter
@@ -254,16 +250,6 @@ def test_folder_with_decider(rows, files):
     assert json.loads(run_ok(*command).stderr)["kept"] == 0  # another decider
 
 
-@pytest.mark.slow
-def test_progress_on_a_terminal(files):
-    command = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm"]
-    with started_on_terminal(*command) as (process, terminal):
-        seen = read_terminal(terminal)
-        assert process.wait(120) == 0
-    assert b"reading" in seen
-    assert b"folds" in seen
-
-
 @pytest.mark.filterwarnings("ignore:min_precision=0.7 is not certified")
 def test_floors_are_passed_on(rows, files):
     options = ["--average", "macro", "--min-precision", "0.7", "--confidence", "0.8"]
@@ -274,12 +260,3 @@ def test_floors_are_passed_on(rows, files):
     assert_array_equal(found.predict(rows[0][200:]), expected.predict(rows[0][200:]))
     command = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "e.fgfm", "--min-recall", "2"]
     assert_one_line_error(run(*command), "min_recall is 2")
-
-
-@pytest.mark.slow
-def test_progress_in_a_file_is_a_line_now_and_then(files, folder):
-    command = [*PROGRAM, "fit", folder / "all.arff", "-e", "forest", "-o", "m.fgfm"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    assert all(line.startswith("fgfm: [") for line in done.stderr.splitlines())
-    assert "\x1b" not in done.stderr
-    assert "fitting models" in done.stderr

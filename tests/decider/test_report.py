@@ -51,10 +51,23 @@ def test_report_has_the_measures_of_each_rule(average, stored):
         if average != "samples":  # where empty sets of a row count as 0
             close(columns[:2, 4], overall[:2], 1e-12)
     close(report.loc[("overall", "decider"), "f"], decider.score(X, y), 1e-12)
-    if average != "samples":
-        assert (
-            report.xs("decider", level="decision")["threshold"][:4] == decider.thresholds_
-        ).all()
+    ends = ["threshold_low", "threshold_high"]
+    if average == "samples":
+        assert not set(ends) & set(report.columns)
+        return
+    table = report.xs("decider", level="decision")
+    assert (table["threshold"][:4] == decider.thresholds_).all()
+    for name, end in zip(ends, decider.thresholds_interval(X, y), strict=True):
+        close(table[name][:4], end, 1e-12)
+        close(table[name].iloc[4], end if average == "micro" else np.nan, 1e-12)
+    assert report[ends].drop("decider", level="decision").isna().all(axis=None)
+
+
+def test_report_of_a_flat_y_has_the_interval_of_its_threshold():
+    decider = FDecider(beta=2.0).fit(P[:300, 0], Y[:300, 0])
+    row = decider.report(P[300:, 0], Y[300:, 0]).iloc[0]
+    ends = decider.thresholds_interval(P[300:, 0], Y[300:, 0])
+    close(row[["threshold_low", "threshold_high"]].astype(float), ends, 1e-12)
 
 
 def tuned_elsewhere(p, y, average):

@@ -42,7 +42,7 @@ def demo(context: typer.Context, params: dict[str, Any]) -> None:
     Writes films.csv, with a plot, a date, a director, numbers and the genres of each film, and
     new_films.csv without genres. Then runs the commands that it prints: evaluate compares decision
     rules and writes a page with charts; fit saves a model; predict writes the genres of the new
-    films. It takes about a minute.
+    films. It takes about 15 seconds.
     """
     require_skops()
     out = Path(params["out"])

@@ -47,7 +47,7 @@ def _flag(help: str, *flags: str) -> Option:
 DATA = Argument("DATA", "File of features and labels.")
 PROBS = Argument(
     "PROBS",
-    "Table of marginal probabilities, a column for each label, in a format of --format; - is "
+    "Table of marginal probabilities, with a column for each label, in any format of tables; - is "
     "standard input. Or a folder of .parquet files.",
 )
 OPTIONS = {

@@ -18,7 +18,12 @@ from fgfm.decider._entries import Entries
 from fgfm.decider._inputs import Probabilities
 from fgfm.decider._known_rows import check_new_rows, row_digests
 from fgfm.decider._missed import read_missed, with_missed
-from fgfm.decider._report import compare, rivals, warn_if_optimistic
+from fgfm.decider._report import (
+    add_threshold_intervals,
+    compare,
+    rivals,
+    warn_if_optimistic,
+)
 from fgfm.decision import Decision
 from fgfm.metrics import (
     AbstentionRange,
@@ -343,15 +348,16 @@ class DeciderMixin(LabelSetMixin):
             "high" of its 95 % interval (`f_interval`); "difference", the F-measure minus that of
             the last row of the label, and its "verdict", "better", "worse" or "level"
             (`f_difference`); "precision", "recall", "predicted" (the share of rows) and
-            "threshold".
+            "threshold"; with "macro", "weighted" and "micro", and without floors,
+            "threshold_low" and "threshold_high", the interval of the threshold of "decider"
+            (`thresholds_interval`).
 
         Notes
         -----
         The thresholds of "tuned" are tuned on four fifths of these rows and used for the others:
         one for each label with "macro" and "weighted", otherwise one for all; "threshold" is the
         mean of five. Those of "decider" are thresholds of ``predict_proba``, which is calibrated,
-        the others those of X. ``low / (1 + beta**2)`` and ``high / (1 + beta**2)`` are the
-        interval of the threshold of "decider" that these rows show (`thresholds_interval`).
+        the others those of X.
 
         Examples
         --------
@@ -380,7 +386,8 @@ class DeciderMixin(LabelSetMixin):
         labels, expected = decider._decide_one_by_one(rows)
         labels, truth = map(decider._that_count, (labels, truth))
         warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
-        thresholds = decider._fitted_rule().thresholds
+        rule = decider._fitted_rule()
+        thresholds = rule.thresholds
         if thresholds is not None and np.ndim(thresholds):
             thresholds = decider._that_count(thresholds[None])[0]
         rules = {"decider": (labels, np.nan if thresholds is None else thresholds)}
@@ -395,10 +402,15 @@ class DeciderMixin(LabelSetMixin):
         else:
             rules |= rivals(p, truth, decider.scores, **decider._measure())
         if rows.kind is list:
-            table = compare(rules, truth, list(range(rows.entries.m)), **decider._measure())
+            names = list(range(rows.entries.m))
+        measure = decider._measure()
+        table = compare(rules, truth, names, **measure)
+        if thresholds is not None and not rule.settings.floors:
+            add_threshold_intervals(table, measure["average"], decider.beta)
+        if rows.kind is list:
             table["predicted"] *= truth.shape[0] * rows.entries.m / rows.entries.counts().sum()
             return table.loc[["overall"]]
-        return compare(rules, truth, names, **decider._measure())
+        return table
 
     def _new_rows(self, X: Any, y: Any) -> tuple[Any, Probabilities, Any, Any, Any]:
         """Return the decider, and rows that a guarantee can rest on.

@@ -13,7 +13,7 @@ from fgfm._utils.optional import import_optional
 from fgfm.metrics import FDifference, f_difference, f_interval, f_measure
 from fgfm.metrics._best_threshold import above_tuned
 
-__all__ = ["compare", "rivals", "warn_if_optimistic"]
+__all__ = ["add_threshold_intervals", "compare", "rivals", "warn_if_optimistic"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -97,6 +97,19 @@ def compare(rules: dict[str, tuple[Any, Any]], truth: Any, names: list[Any], **g
         [[*names, "overall"], list(rules)], names=["label", "decision"]
     )
     return table if len(names) > 1 else table[: len(rules)]
+
+
+def add_threshold_intervals(table: Any, average: str, beta: float) -> None:
+    """Add the intervals of the decider's thresholds to a report: those of F by 1 + beta^2."""
+    ours = table.index.get_level_values("decision") == "decider"
+    for end in ("low", "high"):
+        values = table[end][ours] / (1.0 + beta**2)
+        if average == "micro":  # one threshold, which the F-measure of all labels determines
+            values[:] = values.iloc[-1]
+        elif len(values) > 1:  # one for each label, and none for all of them
+            values.iloc[-1] = np.nan
+        table[f"threshold_{end}"] = np.nan
+        table.loc[ours, f"threshold_{end}"] = values.to_numpy()
 
 
 def warn_if_optimistic(

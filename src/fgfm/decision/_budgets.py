@@ -227,7 +227,7 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     Decision
         With the gap.
     """
-    from fgfm.decision._problem import decide
+    from fgfm.decision._problem import decide_together
 
     marginals = problem.marginals()
     if average == "micro" and marginals is not problem:
@@ -238,7 +238,7 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     n, m = problem.shape
     least, most = _limits(objective, m)
     if least == 0 and most == m:
-        return decide(marginals, objective._replace(limits=None), average)
+        return decide_together(marginals, objective._replace(limits=None), average)
     valid = _with_digits(marginals.valid(), objective, average)
     if average == "micro":
         return _decide_micro(valid, objective, least, most)

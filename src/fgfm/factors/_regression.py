@@ -49,8 +49,8 @@ from scipy.special import expit
 from sklearn.utils.parallel import delayed
 
 from fgfm._utils.left_out import left_out_residuals
-from fgfm._utils.newton import newton
 from fgfm._utils.parallel import one_blas_thread, run_jobs
+from fgfm.factors._newton import newton
 
 Floats = npt.NDArray[np.float64]
 
