@@ -277,11 +277,13 @@ Y, EYE = np.zeros((4, 3), dtype=int), np.eye(3, dtype=int)
             ValueError,
             "sample_weight[2] is nan: wei",
         ),
-        (
-            (EYE, EYE),
-            {"sample_weight": [0, 0, 0]},
-            ValueError,
-            "sample_weight is zero in every row",
+        *(
+            ((EYE, EYE), {"sample_weight": weight}, ValueError, message)
+            for weight, message in (
+                ([0, 0, 0], "sample_weight is zero in every row"),
+                ([1, 1e300, 2], "sample_weight[1] is 1e+300: the largest weight must lie between"),
+                ([0, 0, 1e-99], "sample_weight[2] is 1e-99: the largest weight must lie between"),
+            )
         ),
         (
             (EYE, EYE),
