@@ -430,6 +430,10 @@ class ClassRule(ThresholdRule):
     def _limits(self) -> tuple[int, int | None]:
         return 1, 1
 
+    def with_settings(self, settings: Settings) -> Self:
+        """Return this rule with other settings, for one class per row as before."""
+        return super().with_settings(settings._replace(least=1, most=1))
+
     def fit(self, validation: Validation) -> ClassRule:
         """Find the thresholds and weights of the best decision for the validation rows."""
         settings = self.settings
