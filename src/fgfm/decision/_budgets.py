@@ -204,23 +204,9 @@ def maximise_classes(
 def decide_limited(
     problem: Any, objective: Objective, limits: tuple[int, int], average: str
 ) -> Decision:
-    """Decide all rows together, each with a least and a largest number of labels.
+    """Decide all rows together: their columns ("macro", "weighted"), or all entries ("micro").
 
-    Parameters
-    ----------
-    problem : Problem
-        The probabilities.
-    objective : Objective
-        What is maximised.
-    limits : tuple of int
-        The least and the largest number of labels of a row.
-    average : {"macro", "weighted", "micro"}
-        Whether columns or all entries are decided.
-
-    Returns
-    -------
-    Decision
-        With the gap.
+    Each row of the problem has the least and the largest number of labels of `limits`.
     """
     marginals = problem.marginals()
     if average == "micro" and marginals is not problem:
