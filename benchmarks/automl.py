@@ -20,7 +20,7 @@ from sklearn.metrics import f1_score
 from sklearn.model_selection import train_test_split
 
 from benchmarks.datasets import read
-from benchmarks.study import DOCS, write
+from benchmarks.stored import DOCS, markdown, publish, store
 from fgfm import FClassifier
 
 STORED = DOCS / "benchmark" / "automl"
@@ -45,9 +45,7 @@ def summary(published: pd.DataFrame, results: pd.DataFrame) -> str:
     """Return the table of means in Markdown, and what it amounts to."""
     rivals = published.groupby(["data", "framework"])[list(AVERAGES)].mean()
     ours = results.groupby("data").mean()
-    head = ["data set", "F1", "fgfm", "least of 20 seeds", *SYSTEMS.values(), "fit"]
-    lines = ["| " + " | ".join(head) + " |", "|---|---|" + "--:|" * (len(head) - 2)]
-    above = 0
+    table, above = [], 0
     for name, of_set in results.groupby("data"):
         for average in AVERAGES:
             others = [rivals.loc[(name, system), average] for system in SYSTEMS]
@@ -55,7 +53,9 @@ def summary(published: pd.DataFrame, results: pd.DataFrame) -> str:
             values = [ours.loc[name, average], of_set[average].min(), *others]
             cells = [f"{value:.3f}".lstrip("0") for value in values]
             seconds = f"{ours.loc[name, 'fit_s']:.1f} s"
-            lines.append(f"| {name} | {average} | " + " | ".join([*cells, seconds]) + " |")
+            table.append([str(name), average, *cells, seconds])
+    heads = ["data set", "F1", "fgfm", "least of 20 seeds", *SYSTEMS.values(), "fit"]
+    lines = markdown(heads, table, left=2)
     n = len(results) * len(AVERAGES)
     text = f"{above} of our {n} results are above the mean of the better system"
     return "\n".join([*lines, "", f"{text}, which had 300 s of all cores for each."]) + "\n"
@@ -71,10 +71,8 @@ def main() -> None:
     tasks = published[["data", "seed"]].drop_duplicates().itertuples(index=False)
     rows = Parallel(n_jobs=options.jobs)(delayed(run)(name, seed) for name, seed in tasks)
     results = pd.DataFrame(rows)
-    write(options.out / "results.csv", results.to_csv(index=False, float_format="%.6g"))
-    text = summary(published, results)
-    write(options.out / "summary.md", text)
-    print(text)
+    store(options.out / "results.csv", results)
+    publish(options.out, {"summary.md": summary(published, results)}, check=False)
 
 
 if __name__ == "__main__":

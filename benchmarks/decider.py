@@ -16,20 +16,19 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from joblib import Parallel, delayed
 from scipy import sparse
 from scipy.special import expit, logit, stdtrit
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -39,7 +38,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
 
 from benchmarks.datasets import FOLDER, load
-from benchmarks.study import AVERAGES, DOCS, write
+from benchmarks.stored import AVERAGES, DOCS, compute, markdown, publish
 from fgfm import FDecider, f_measure
 from fgfm._utils.atomic import atomic_file
 from fgfm.decision import from_marginals
@@ -132,29 +131,19 @@ def _neighbours(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
     return [_of_class_1(model.classes_, model.predict_proba(one)) for one in rows]
 
 
-def _logistic(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
-    varies = np.ptp(Y, axis=0) > 0
-    model = OneVsRestClassifier(LogisticRegression(max_iter=300)).fit(X, Y[:, varies])
-    return [_with_constants(model.predict_proba(one), Y, varies) for one in rows]
+def _each_label(
+    estimator: Any, method: str = "predict_proba", *, dense: bool = False
+) -> Callable[[Any, Labels, list[Any]], list[Floats]]:
+    """Return a function that fits an estimator to each label."""
 
+    def fit(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
+        if dense:
+            X, *rows = [one.toarray() if sparse.issparse(one) else one for one in (X, *rows)]
+        varies = np.ptp(Y, axis=0) > 0
+        model = OneVsRestClassifier(clone(estimator)).fit(X, Y[:, varies])
+        return [_with_constants(getattr(model, method)(one), Y, varies) for one in rows]
 
-def _boosting(X: Any, Y: Labels, rows: list[Any], method: str = "predict_proba") -> list[Floats]:
-    X, *rows = [one.toarray() if sparse.issparse(one) else one for one in (X, *rows)]
-    varies = np.ptp(Y, axis=0) > 0
-    model = OneVsRestClassifier(
-        HistGradientBoostingClassifier(early_stopping=False, random_state=0)
-    ).fit(X, Y[:, varies])
-    return [_with_constants(getattr(model, method)(one), Y, varies) for one in rows]
-
-
-def _margins(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
-    return _boosting(X, Y, rows, "decision_function")
-
-
-def _svm(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
-    varies = np.ptp(Y, axis=0) > 0
-    model = OneVsRestClassifier(LinearSVC(random_state=0)).fit(X, Y[:, varies])
-    return [_with_constants(model.decision_function(one), Y, varies) for one in rows]
+    return fit
 
 
 def _logits(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
@@ -177,16 +166,17 @@ def _with_constants(p: Floats, Y: Labels, varies: npt.NDArray[np.bool_]) -> Floa
     return whole
 
 
+_BOOSTING = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
 LEARNERS: dict[str, Callable[..., Fitted]] = {
     "forest": fit_forest,
     "neighbours": _held_out(_neighbours),
-    "logistic": _held_out(_logistic),
-    "boosting": _held_out(_boosting),
+    "logistic": _held_out(_each_label(LogisticRegression(max_iter=300))),
+    "boosting": _held_out(_each_label(_BOOSTING, dense=True)),
     "network": _held_out(_network),
 }
 SCORES: dict[str, Callable[..., Fitted]] = {
-    "svm margins": _held_out(_svm),
-    "boosting margins": _held_out(_margins),
+    "svm margins": _held_out(_each_label(LinearSVC(random_state=0), "decision_function")),
+    "boosting margins": _held_out(_each_label(_BOOSTING, "decision_function", dense=True)),
     "network logits": _held_out(_logits),
 }
 MAX_SECONDS = 20.0  # of boosting, estimated
@@ -334,7 +324,6 @@ def random_split(rows: Rows) -> Iterator[dict[str, Any]]:
 def run(name: str, learner: str, cache: Path) -> list[dict[str, Any]]:
     """Score all rules on a pair, and the guarantee of `FDecider` at 95 % confidence."""
     rows = probabilities(name, learner, cache)
-    start = time.process_time()
     found = [
         {"average": average, "rule": rule, "expected_f": expected}
         | {"f1": f_measure(rows.Y_test, labels, average=average)}
@@ -350,8 +339,6 @@ def run(name: str, learner: str, cache: Path) -> list[dict[str, Any]]:
         | {"bound": decider.lower_bound(rows.p_val[bound], rows.Y_val[bound], confidence=0.95)}
         | {"f1": f_measure(rows.Y_test, decider.predict(rows.p_test))}
     )
-    seconds = time.process_time() - start
-    print(f"{name}, {learner}: {seconds:.0f} s", file=sys.stderr, flush=True)
     columns = ("average", "rule", "expected_f", "bound", "error", "f1")
     missing = dict.fromkeys(columns, np.nan)
     return [{"data": name, "learner": learner} | missing | row for row in found]
@@ -386,55 +373,38 @@ class Scores:
         best = f1[list(TUNED)].mean().idxmax()
         return f1[OURS] - f1[best]
 
-    def rows(self) -> Iterator[tuple[str, str, dict[str, str]]]:
-        """Yield group, average and the cells of the summary."""
+    def summary(self) -> str:
+        """Return the summary in Markdown."""
+        names = (*TUNED, "f-optimal", "half")
+        heads = ["data sets", "average", OURS, "gain", "ahead, level, behind", *names, "pairs"]
+        rows = []
         for group in self.groups:
             for average in AVERAGES:
                 f1, d = self.matrix(group, average), self.gain(group, average)
                 ahead, behind = (d > LEVEL).sum(), (d < -LEVEL).sum()
-                mean = {
-                    name: f"{f1[name].mean():.3f}" for name in (OURS, *TUNED, "f-optimal", "half")
-                }
-                yield (
-                    group,
-                    average,
-                    {
-                        OURS: mean.pop(OURS),
-                        "gain": over_data(d),
-                        "ahead, level, behind": f"{ahead}, {len(d) - ahead - behind}, {behind}",
-                        **mean,
-                        "pairs": str(len(f1)),
-                    },
-                )
-
-    def summary(self) -> str:
-        """Return the summary in Markdown."""
-        found = list(self.rows())
-        heads = list(found[0][2])
-        lines = ["| data sets | average | " + " | ".join(heads) + " |"]
-        lines.append("|---|---|" + "--:|" * len(heads))
-        for group, average, cells in found:
-            lines.append(f"| {group} | {average} | " + " | ".join(cells.values()) + " |")
-        lines += self.limits() + self.expected() + self.guarantee()
+                counts = f"{ahead}, {len(d) - ahead - behind}, {behind}"
+                means = [f"{f1[name].mean():.3f}" for name in (OURS, *names)]
+                cells = [means[0], over_data(d), counts, *means[1:], str(len(f1))]
+                rows.append([group, average, *cells])
+        lines = markdown(heads, rows, left=2) + self.limits() + self.expected() + self.guarantee()
         return re.sub(r"\b0\.", ".", "\n".join(lines)) + "\n"
 
     def limits(self) -> list[str]:
         """Return the lines of a table of what a threshold tuned on the test rows would gain."""
         heads = {"threshold": "threshold", OURS: OURS, "limit": "tuned on the test rows"}
         heads["limit, calibrated"] = "the same, calibrated"
-        lines = ["", "| what is left | " + " | ".join(heads.values()) + " |"]
-        lines.append("|---|" + "--:|" * len(heads))
+        rows = []
         for average in ("micro", "binary"):
             f1 = self.matrix("all", average)
-            cells = [f"{f1[rule].mean():.3f}" if rule in f1 else "" for rule in heads]
-            lines.append(f"| {average} | " + " | ".join(cells) + " |")
-        return lines
+            means = [f"{f1[rule].mean():.3f}" if rule in f1 else "" for rule in heads]
+            rows.append([average, *means])
+        return ["", *markdown(["what is left", *heads.values()], rows)]
 
     def expected(self) -> list[str]:
         """Return the lines of a table of the F1 that FDecider expects minus what it obtains."""
-        heads = [f"{average} | within {NEAR}" for average in AVERAGES]
-        lines = ["", "| expected minus obtained | " + " | ".join(heads) + " |"]
-        lines.append("|---|" + "--:|--:|" * len(AVERAGES))
+        heads = ["expected minus obtained"]
+        heads += [head for average in AVERAGES for head in (average, f"within {NEAR}")]
+        rows = []
         for group in self.groups:
             cells: dict[str, list[str]] = {group: [], f"{group}, random split": []}
             exact = []
@@ -442,12 +412,12 @@ class Scores:
                 d = self.matrix(group, average, "expected_f") - self.matrix(group, average)
                 for name, rule in zip(cells, (OURS, "random split"), strict=True):
                     share = (d[rule].abs() <= NEAR).mean()
-                    cells[name].append(f"{d[rule].mean():+.3f} | {share:.0%}")
+                    cells[name] += [f"{d[rule].mean():+.3f}", f"{share:.0%}"]
                 error = self.matrix(group, average, "error")["random split"]
-                exact.append(f" | {(2.0 * norm.cdf(NEAR / error) - 1.0).mean():.0%}")
+                exact += ["", f"{(2.0 * norm.cdf(NEAR / error) - 1.0).mean():.0%}"]
             cells["the same, if the expectation were known"] = exact
-            lines += [f"| {name} | " + " | ".join(row) + " |" for name, row in cells.items()]
-        return lines
+            rows += [[name, *row] for name, row in cells.items()]
+        return ["", *markdown(heads, rows)]
 
     def guarantee(self) -> list[str]:
         """Return a sentence on the lower bound."""
@@ -455,22 +425,6 @@ class Scores:
         missed = bound.bound - bound.f1
         held = f"The lower bound at 95 % held in {(missed <= 0.0).sum()} of {len(bound)} pairs"
         return ["", f"{held}, and was missed by at most {missed.max():.3f} in the others."]
-
-    def table(self) -> str:
-        """Return the F1 of each pair, and the gain over the tuned threshold, in Markdown."""
-        heads = [f"{average} | gain" for average in AVERAGES]
-        lines = ["| data set | learner | " + " | ".join(heads) + " |"]
-        lines.append("|---|---|" + "--:|--:|" * len(AVERAGES))
-        f1 = {a: self.matrix("all", a)[OURS] for a in AVERAGES}
-        gain = {a: self.gain("all", a) for a in AVERAGES}
-        for pair in f1["samples"].index:
-            cells = [f"{f1[a][pair]:.3f} | {gain[a][pair]:+.3f}" for a in AVERAGES]
-            lines.append(f"| {pair[0]} | {pair[1]} | " + " | ".join(cells) + " |")
-        return re.sub(r"\b0\.", ".", "\n".join(lines)) + "\n"
-
-    def texts(self) -> dict[str, str]:
-        """Return the files of the documentation."""
-        return {"summary.md": self.summary(), "table.md": self.table()}
 
 
 def main() -> None:
@@ -498,25 +452,11 @@ def main() -> None:
         ]
         if not pairs:
             parser.error(f"{FOLDER} has none of the data sets: set FGFM_DATA")
-        stored = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["data", "learner"])
-        done = set(zip(stored["data"], stored["learner"], strict=True))
-        if options.again:
-            keys = pd.MultiIndex.from_frame(stored[["data", "learner"]])
-            stored, done = stored[~keys.isin(pairs)], done - set(pairs)
-        jobs = (delayed(run)(*pair, options.cache) for pair in pairs if pair not in done)
-        for found in Parallel(n_jobs=options.jobs, return_as="generator")(jobs):
-            new = pd.DataFrame(found)
-            stored = pd.concat([stored, new]) if len(stored) else new
-            stored = stored.sort_values(["data", "learner", "average", "rule"])
-            write(path, stored.to_csv(index=False, float_format="%.6g"))
-    texts = Scores(pd.read_csv(path)).texts()
-    if options.check:
-        wrong = [name for name in texts if (options.out / name).read_text() != texts[name]]
-        print("\n".join(f"{name} does not agree with results.csv" for name in wrong) or "ok")
-        sys.exit(bool(wrong))
-    for name, text in texts.items():
-        write(options.out / name, text)
-        print(text)
+        run_pair = partial(run, cache=options.cache)
+        how = {"n_jobs": options.jobs, "again": options.again}
+        compute(path, ("data", "learner"), pairs, run_pair, **how)
+    summary = Scores(pd.read_csv(path)).summary()
+    publish(options.out, {"summary.md": summary}, check=options.check)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,18 +23,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from joblib import Parallel, delayed
 from sklearn.model_selection import ShuffleSplit, cross_val_predict
 
 from benchmarks.datasets import FOLDER, read
+from benchmarks.stored import AVERAGES, DOCS, compute, markdown, publish
 from fgfm import FClassifier
 from fgfm._utils.atomic import atomic_file
 from fgfm.decision import from_marginals
 from fgfm.metrics import f_measure
 
-DOCS = Path(__file__).parents[1] / "docs"
 STORED = DOCS / "benchmark" / "study"
-AVERAGES = ("samples", "macro", "micro")
 OURS = "fgfm"
 RULES = {
     "half": "p > 0.5",
@@ -104,33 +101,6 @@ def best_threshold(p: Floats, Y: Labels, average: str) -> float:
     return float(grid[int(np.argmax(scores))])
 
 
-def compute(names: list[str], folder: Path, n_jobs: int) -> None:
-    """Run the splits that have no stored result."""
-    path = folder / "results.csv"
-    stored = pd.read_csv(path) if path.exists() else pd.DataFrame(columns=["data", "split"])
-    done = set(zip(stored["data"], stored["split"], strict=True))
-    sizes = {name: len(read(FILES.get(name, name))[1]) for name in names}
-    tasks = [
-        (name, split)
-        for name in sorted(names, key=sizes.__getitem__)
-        for split in range(number_of_splits(sizes[name]))
-        if (name, split) not in done
-    ]
-    results = Parallel(n_jobs=n_jobs, return_as="generator")(delayed(run)(*t) for t in tasks)
-    for k, rows in enumerate(results, 1):
-        stored = pd.concat([stored, pd.DataFrame(rows)] if len(stored) else [pd.DataFrame(rows)])
-        stored = stored.sort_values(["data", "split", "average", "rule"])
-        write(path, stored.to_csv(index=False, float_format="%.6g"))
-        print(f"{k} of {len(tasks)}: {rows[0]['data']}", file=sys.stderr, flush=True)
-
-
-def write(path: Path, text: str) -> None:
-    """Write a text file, whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file(path) as file:
-        file.write(text.encode())
-
-
 class Standings:
     """Our F1 beside that of the published methods: frames with a row per data set and average."""
 
@@ -149,13 +119,9 @@ class Standings:
         first = results[results.split == 0]
         self.rules = first.pivot_table("f1", ["data", "average"], "rule")
 
-    def counts(self) -> tuple[int, int]:
-        """Return the number of cells that are ahead of the best published method, and of all."""
-        return int((self.f1 > self.best).sum()), len(self.f1)
-
     def sentences(self) -> list[str]:
         """Return the sentences that the documentation and the README quote."""
-        ahead, n = self.counts()
+        ahead, n = (self.f1 > self.best).sum(), len(self.f1)
         ranks = self.ranks
         others = ranks.drop(OURS)
         means = self.rules.groupby("average").mean()
@@ -181,37 +147,30 @@ class Standings:
 
     def table(self) -> str:
         """Return the tables in Markdown."""
-        lines = ["| data set | " + " | ".join(f"{a} | best of 28" for a in AVERAGES) + " |"]
-        lines.append("|---|" + "--:|--:|" * len(AVERAGES))
+        rows = []
         for name in self.f1.index.unique("data"):
             cells = []
-            for average in AVERAGES:
-                key = (name, average)
+            for key in ((name, average) for average in AVERAGES):
                 f1, best = f"{self.f1[key]:.3f}", f"{self.best[key]:.3f}"
                 f1 = f"**{f1}**" if self.f1[key] > self.best[key] else f1
-                cells += [f"{f1} ± {self.spread[key]:.3f}", f"{best} {self.best_name(key)}"]
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+                method = self.methods.loc[key].idxmax()
+                cells += [f"{f1} ± {self.spread[key]:.3f}", f"{best} {method}"]
+            rows.append([name, *cells])
+        heads = [head for average in AVERAGES for head in (average, "best of 28")]
+        lines = markdown(["data set", *heads], rows)
         rules = self.rules.groupby("average").mean()
-        lines += ["", "| rule, on the same probabilities | " + " | ".join(AVERAGES) + " |"]
-        lines.append("|---|" + "--:|" * len(AVERAGES))
-        for rule, text in RULES.items():
-            cells = [f"{rules.loc[a, rule]:.3f}" for a in AVERAGES]
-            lines.append(f"| {text} | " + " | ".join(cells) + " |")
-        lines += ["", "| expected minus obtained F1 | " + " | ".join(AVERAGES) + " |"]
-        lines.append("|---|" + "--:|" * len(AVERAGES))
-        for text, of in (("mean", pd.DataFrame.mean), ("largest", pd.DataFrame.max)):
-            cells = [f"{of(self.excess)[a]:+.3f}" for a in AVERAGES]
-            lines.append(f"| {text} of the data sets | " + " | ".join(cells) + " |")
+        rows = [
+            [text, *(f"{rules.loc[average, rule]:.3f}" for average in AVERAGES)]
+            for rule, text in RULES.items()
+        ]
+        lines += ["", *markdown(["rule, on the same probabilities", *AVERAGES], rows)]
+        excess = {"mean": self.excess.mean(), "largest": self.excess.max()}
+        rows = [
+            [f"{text} of the data sets", *(f"{value[average]:+.3f}" for average in AVERAGES)]
+            for text, value in excess.items()
+        ]
+        lines += ["", *markdown(["expected minus obtained F1", *AVERAGES], rows)]
         return re.sub(r"\b0\.", ".", "\n".join(lines)) + "\n"
-
-    def texts(self) -> dict[str, str]:
-        """Return the files of the documentation."""
-        summary = "\n".join(f"- {sentence}" for sentence in self.sentences()) + "\n"
-        return {"summary.md": summary, "table.md": self.table()}
-
-    def best_name(self, key: tuple[str, str]) -> str:
-        """Return the name of the best published method of a data set and average."""
-        return str(self.methods.loc[key].idxmax())
 
     def draw(self, path: Path) -> None:
         """Draw the differences to the best published method, as PNG."""
@@ -236,20 +195,14 @@ class Standings:
             figure.savefig(file, format="png", dpi=150)
 
 
-def check(standings: Standings, folder: Path) -> list[str]:
-    """Return where the documentation differs from the stored results."""
-    wrong = [
-        f"{name} does not agree with results.csv"
-        for name, text in standings.texts().items()
-        if (folder / name).read_text() != text
-    ]
+def misquoted(sentences: list[str]) -> Iterator[str]:
+    """Yield where the README and the first page differ from the sentences that they quote."""
     for page in (DOCS.parent / "README.md", DOCS / "index.md"):
         text = re.sub(r"\s+", " ", page.read_text())
-        for sentence in standings.sentences():
+        for sentence in sentences:
             stem = re.split(r"\d|:", sentence)[0]
             if stem in text and sentence not in text:
-                wrong.append(f"{page.name} has '{stem}...', but not: {sentence}")
-    return wrong
+                yield f"{page.name} has '{stem}...', but not: {sentence}"
 
 
 def main() -> None:
@@ -266,15 +219,18 @@ def main() -> None:
         missing = [n for n in names if not (FOLDER / f"{FILES.get(n, n)}.npz").exists()]
         if missing:
             parser.error(f"{FOLDER} has no {', '.join(missing)}: set FGFM_DATA")
-        compute(names, options.out, options.jobs)
+        sizes = {name: len(read(FILES.get(name, name))[1]) for name in names}
+        tasks = [
+            (name, split)
+            for name in sorted(names, key=sizes.__getitem__)
+            for split in range(number_of_splits(sizes[name]))
+        ]
+        compute(options.out / "results.csv", ("data", "split"), tasks, run, n_jobs=options.jobs)
     standings = Standings(published, pd.read_csv(options.out / "results.csv"))
-    if options.check:
-        wrong = check(standings, options.out)
-        print("\n".join(wrong or ["every figure agrees with the stored results"]))
-        sys.exit(bool(wrong))
-    for name, text in standings.texts().items():
-        write(options.out / name, text)
-        print(text)
+    sentences = standings.sentences()
+    summary = "\n".join(f"- {sentence}" for sentence in sentences) + "\n"
+    texts = {"summary.md": summary, "table.md": standings.table()}
+    publish(options.out, texts, check=options.check, wrong=list(misquoted(sentences)))
     standings.draw(options.out / "differences.png")
 
 

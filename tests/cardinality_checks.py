@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,14 +28,3 @@ def tilt_by_bisection(p: Any, s: int) -> list[float]:
         total = math.fsum(0.5 * (1.0 + math.tanh(0.5 * (u + c))) for u in logit)
         low, high = (c, high) if total < s else (low, c)
     return [0.5 * (1.0 + math.tanh(0.5 * (u + c))) for u in logit]
-
-
-def assert_rows_are_independent(function: Callable[..., Any], *arrays: Any) -> None:
-    """Assert that rows have the same bits in any block.
-
-    The arrays must be so large that the function splits their rows into blocks; the last rows are
-    then compared with a call that has no other rows.
-    """
-    whole = function(*arrays)
-    last = function(*(array[-5:] for array in arrays))
-    np.testing.assert_array_equal(whole[-5:], last)

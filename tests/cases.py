@@ -65,3 +65,14 @@ def assert_same_decision(first, second, rtol=1e-11):
     """Assert that two decisions have the same labels, and nearly the same expectations."""
     np.testing.assert_allclose(first.expected_f, second.expected_f, rtol=rtol)
     np.testing.assert_array_equal(dense(first.labels), dense(second.labels))
+
+
+def assert_best_of_prefixes(p, labels, expected, measure, rtol=1e-11):
+    """Assert that the best number of the most probable labels is decided."""
+    values = {"f": oracle.independent_values, "jaccard": oracle.jaccard_values}
+    value = values[measure](p)
+    assert expected == pytest.approx(value.max(), rel=rtol)
+    size = labels.sum()
+    assert size == np.flatnonzero(value >= value.max() * (1.0 - 1e-12))[0] + 1
+    chosen = np.lexsort((np.arange(len(p)), -p))[:size]  # the largest, lower index first
+    np.testing.assert_array_equal(np.flatnonzero(labels), np.sort(chosen))

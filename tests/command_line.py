@@ -18,23 +18,6 @@ import fgfm
 from fgfm.cli._app import app
 from fgfm.io import FeatureEncoder
 
-__all__ = [
-    "NAMES",
-    "PROGRAM",
-    "assert_one_line_error",
-    "fit_in_python",
-    "label_sets",
-    "make_rows",
-    "names_of",
-    "notes_of",
-    "read_terminal",
-    "run",
-    "run_ok",
-    "save_arff",
-    "started",
-    "started_on_terminal",
-]
-
 PROGRAM = [sys.executable, "-W", "error", "-m", "fgfm.cli"]
 NAMES = ("red", "green", "blue", "dark")
 

@@ -81,7 +81,7 @@ def test_shell_commands_run_and_print_the_shown_output(tmp_path, page, tolerance
     commands = registered()
     here = programs_in(tmp_path / "bin")
     folder = tmp_path / "files"
-    folder.mkdir()
+    shutil.copytree(ROOT / "examples/files", folder)
     blocks = shell_blocks((DOCS / page).read_text(encoding="utf-8"))
     assert len(blocks) >= 3
     for source, shown in blocks:
@@ -118,7 +118,7 @@ def test_r_code_runs_and_prints_the_shown_output(tmp_path, package):
     needs = f'stopifnot(packageVersion("{package}") >= "1.38")'
     if subprocess.run([program, "-e", needs], capture_output=True, check=False).returncode:
         pytest.skip(f"the R package {package} 1.38 or newer is not installed")
-    text = (DOCS / "migrating.md").read_text(encoding="utf-8")
+    text = (DOCS / "mistakes.md").read_text(encoding="utf-8")
     if package == "base":
         text = text.partition("library(reticulate)")[0].rpartition("```r")[0]
     found = [block.groups() for block in BLOCK.finditer(text)]

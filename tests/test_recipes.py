@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "examples/use_with"
-PAGES = [ROOT / "docs/use_it_with.md", ROOT / "docs/gpu.md"]
+PAGES = [ROOT / "docs/use_it_with.md", ROOT / "docs/large.md"]
 SHOWN = re.compile(
     r"^```\{literalinclude\} \.\./examples/use_with/(\w+\.py)\n.*?^```$\s+^```text\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,

@@ -149,7 +149,7 @@ def dropped_cases():
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
     """Return what the page computes and shows."""
-    source = (DOCS / "try_it.md").read_text(encoding="utf-8")
+    source = (DOCS / "how_it_works.md").read_text(encoding="utf-8")
     part = "".join(re.findall(r"^```\{raw\} html\n(.*?)^```$", source, re.MULTILINE | re.DOTALL))
     part = part.replace("_static/", (DOCS / "_static").as_uri() + "/")
     cases = json.dumps(
@@ -254,5 +254,5 @@ def test_every_input_has_a_label(results):
 
 
 def test_nothing_is_loaded_from_elsewhere():
-    for name in ("_static/try_it.js", "try_it.md"):
+    for name in ("_static/try_it.js", "how_it_works.md"):
         assert "//" not in re.sub(r"^ *//.*|  // .*", "", (DOCS / name).read_text(), flags=re.M)

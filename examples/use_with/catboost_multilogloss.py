@@ -21,8 +21,9 @@ booster = CatBoostClassifier(
     allow_writing_files=False,
 )
 booster.fit(X, Y)
-decider = fgfm.FDecider().fit(booster.predict_proba(X_val), Y_val)
+proba_val = booster.predict_proba(X_val)
+decider = fgfm.FDecider().fit(proba_val, Y_val)
 proba = booster.predict_proba(X_new)  # (n, m)
 labels, expected_f = decider.decide(proba)
 # %%
-report("CatBoost", Y_new, proba > 0.5, labels)
+report("CatBoost", (proba_val, Y_val), (proba, Y_new), labels)

@@ -7,6 +7,7 @@
 import numpy as np
 
 import fgfm
+from fgfm.metrics import best_threshold
 
 # Simulated candidates in the place of a model's: document, first and last token, score, truth.
 # With GLiNER: model.predict_entities(text, labels, threshold=0.01); with spaCy: doc.spans["sc"]
@@ -37,11 +38,11 @@ decider = fgfm.FDecider(average="micro").fit(score[validation], is_entity[valida
 spans = np.flatnonzero(new)[decider.predict(score[new]) == 1]
 spans = spans[without_overlap(document[spans], first[spans], last[spans], score[spans])]
 # %%
-found = np.zeros(n, dtype=int)
-found[spans] = 1
-half = np.flatnonzero(new & (score > 0.5))
-half = half[without_overlap(document[half], first[half], last[half], score[half])]
-above = np.zeros(n, dtype=int)
-above[half] = 1
-f1 = [fgfm.f_measure(is_entity[new].astype(int), one[new]) for one in (above, found)]
-print(f"F1 {f1[0]:.2f} above 0.5, {f1[1]:.2f} F-optimal")
+t = best_threshold(score[validation], is_entity[validation].astype(int), average="binary")
+f1 = []
+for chosen in (new & (score > 0.5), new & (score > t), spans):
+    kept = np.flatnonzero(chosen) if chosen.dtype == bool else chosen
+    kept = kept[without_overlap(document[kept], first[kept], last[kept], score[kept])]
+    entities = np.isin(np.flatnonzero(new), kept).astype(int)
+    f1.append(fgfm.f_measure(is_entity[new].astype(int), entities))
+print("F1 {:.2f} above 0.5, {:.2f} above t, {:.2f} F-optimal".format(*f1))

@@ -28,8 +28,9 @@ network = keras.Sequential(
 )
 network.compile(optimizer="adam", loss="binary_crossentropy")
 network.fit(X, Y, batch_size=64, epochs=15, verbose=0)
-decider = fgfm.FDecider().fit(network.predict(X_val, verbose=0), Y_val)
+proba_val = network.predict(X_val, verbose=0)
+decider = fgfm.FDecider().fit(proba_val, Y_val)
 proba = network.predict(X_new, verbose=0)
 labels, expected_f = decider.decide(proba)
 # %%
-report("Keras", Y_new, proba > 0.5, labels)
+report("Keras", (proba_val, Y_val), (proba, Y_new), labels)

@@ -9,7 +9,7 @@ from shared import report, table
 
 import fgfm
 
-(X, Y), _, (X_new, Y_new) = table()
+(X, Y), (X_val, Y_val), (X_new, Y_new) = table()
 mlflow.set_tracking_uri("sqlite:///mlflow.db")
 model = fgfm.FClassifier(random_state=0)
 # %%
@@ -17,7 +17,7 @@ from skops.io import dumps, get_untrusted_types
 
 with mlflow.start_run():
     model.fit(X, Y)
-    mlflow.log_params({"method": model.method, "beta": model.beta})
+    mlflow.log_params({"average": model.average, "beta": model.beta})
     mlflow.log_metric("f1", model.score(X_new, Y_new))
     types = get_untrusted_types(data=dumps(model))  # those of fgfm
     logged = mlflow.sklearn.log_model(
@@ -30,4 +30,5 @@ with mlflow.start_run():
 served = mlflow.pyfunc.load_model(logged.model_uri)
 labels = served.predict(X_new)
 # %%
-report("MLflow", Y_new, model.predict_proba(X_new) > 0.5, labels)
+proba_val, proba = model.predict_proba(X_val), model.predict_proba(X_new)
+report("MLflow", (proba_val, Y_val), (proba, Y_new), labels)

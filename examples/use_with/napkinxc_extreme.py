@@ -38,8 +38,9 @@ def top_probabilities(X):
 
 tree = PLT("tree", seed=0)
 tree.fit(X[:1500], Y[:1500])
-decider = fgfm.FDecider().fit(top_probabilities(X[1500:2000]), Y[1500:2000])
+proba_val, Y_val = top_probabilities(X[1500:2000]), Y[1500:2000]
+decider = fgfm.FDecider().fit(proba_val, Y_val)
 proba = top_probabilities(X[2000:])
 labels, expected_f = decider.decide(proba)  # labels are CSR too
 # %%
-report("napkinXC", Y[2000:], proba > 0.5, labels)
+report("napkinXC", (proba_val, Y_val), (proba, Y[2000:]), labels)

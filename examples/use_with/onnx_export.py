@@ -23,7 +23,8 @@ import onnx
 import onnxruntime
 from skl2onnx import to_onnx
 
-decider = fgfm.FDecider().fit(network.predict_proba(X_val), Y_val)
+proba_val = network.predict_proba(X_val)
+decider = fgfm.FDecider().fit(proba_val, Y_val)
 
 model = to_onnx(network, X[:1], target_opset=18, options={"zipmap": False})
 decision = fgfm.onnx.export_decision(decider)
@@ -38,4 +39,4 @@ labels, expected_f = session.run(["labels", "expected_f"], {"X": X_new})
 proba = network.predict_proba(X_new)
 agreement = (labels == decider.predict(proba)).all(axis=1).mean()
 print(f"rows decided as in Python: {100 * agreement:.0f} %")
-report("ONNX", Y_new, proba > 0.5, labels)
+report("ONNX", (proba_val, Y_val), (proba, Y_new), labels)

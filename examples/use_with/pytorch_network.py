@@ -36,5 +36,6 @@ labels, expected_f = FDecision()(logits)  # a layer, on the same device
 decider = fgfm.FDecider(scores=True).fit(val_logits, Y_val)
 calibrated = decider.predict(logits)
 # %%
-report("layer", Y_new, (logits > 0).numpy(), labels.numpy())
-report("calibrated", Y_new, (logits > 0).numpy(), calibrated)
+validation, new = (val_logits.numpy(), Y_val), (logits.numpy(), Y_new)
+report("layer", validation, new, labels.numpy(), half=0.0)
+report("calibrated", validation, new, calibrated, half=0.0)

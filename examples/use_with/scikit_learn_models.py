@@ -4,7 +4,12 @@
 # dependencies = ["fgfm"]
 # ///
 
-from shared import report, table
+from shared import probabilities, report, table
+
+import fgfm
+
+(X, Y), (X_val, Y_val), (X_new, Y_new) = table()
+# %%
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.multioutput import ClassifierChain
@@ -12,10 +17,6 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import fgfm
-
-(X, Y), _, (X_new, Y_new) = table()
-# %%
 network = MLPClassifier((32,), early_stopping=True, random_state=0)
 models = {
     "forest": RandomForestClassifier(100, random_state=0),
@@ -26,4 +27,5 @@ for name, model in models.items():
     decider = fgfm.FClassifier(model, random_state=0).fit(X, Y)
     labels = decider.predict(X_new)
     # %%
-    report(name, Y_new, decider.estimator_.predict(X_new), labels)
+    proba_val, proba = (probabilities(decider.estimator_, rows) for rows in (X_val, X_new))
+    report(name, (proba_val, Y_val), (proba, Y_new), labels)

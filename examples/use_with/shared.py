@@ -64,10 +64,21 @@ def films(n=900):
     )
 
 
-def report(name, Y, at_half, labels):
-    """Print the F1 of labels above one half and of the F-optimal sets."""
-    half, best = fgfm.f_measure(Y, at_half), fgfm.f_measure(Y, labels)
-    print(f"{name}: F1 {half:.2f} above 0.5, {best:.2f} F-optimal")
+def probabilities(model, X):
+    """Return the probabilities of the labels, (n, m), of any classifier of scikit-learn."""
+    proba = model.predict_proba(X)
+    return np.stack(proba, axis=1)[:, :, 1] if isinstance(proba, list) else np.asarray(proba)
+
+
+def report(name, validation, new, labels, half=0.5):
+    """Print the mean F1 of new rows above one half, above a tuned threshold t, and F-optimal.
+
+    `validation`, on which t is tuned, and `new` are pairs of scores and true labels.
+    """
+    scores, Y = new
+    rules = scores > half, scores > best_threshold(*validation), labels
+    f1 = [fgfm.f_measure(Y, chosen) for chosen in rules]
+    print("{}: F1 {:.2f} above 0.5, {:.2f} above t, {:.2f} F-optimal".format(name, *f1))
 
 
 def against_thresholds(proba_val, Y_val, proba_new, Y_new):

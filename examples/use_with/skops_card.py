@@ -8,7 +8,7 @@ from shared import report, table
 
 import fgfm
 
-(X, Y), _, (X_new, Y_new) = table()
+(X, Y), (X_val, Y_val), (X_new, Y_new) = table()
 model = fgfm.FClassifier(random_state=0).fit(X, Y)
 # %%
 from skops.card import Card
@@ -24,4 +24,5 @@ how = "`fgfm.load('model.fgfm').predict(X)`"
 card.add(**{"How to Get Started with the Model": how})
 card.save("README.md")
 # %%
-report("skops", Y_new, model.predict_proba(X_new) > 0.5, fgfm.load("model.fgfm").predict(X_new))
+proba_val, proba = model.predict_proba(X_val), model.predict_proba(X_new)
+report("skops", (proba_val, Y_val), (proba, Y_new), fgfm.load("model.fgfm").predict(X_new))

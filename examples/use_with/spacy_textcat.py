@@ -40,4 +40,5 @@ decider = fgfm.FDecider().fit(val_proba, truth[val_proba.columns])
 labels, expected_f = decider.decide(proba)  # a frame with the labels' names
 # %%
 genres = list(GENRES)
-report("spaCy", Y_new, proba[genres].to_numpy() > 0.5, labels[genres].to_numpy())
+validation, new = (val_proba[genres].to_numpy(), Y_val), (proba[genres].to_numpy(), Y_new)
+report("spaCy", validation, new, labels[genres].to_numpy())

@@ -9,7 +9,7 @@ import sys
 
 import pandas as pd
 from pyspark.sql import SparkSession
-from shared import report, table
+from shared import probabilities, report, table
 from sklearn.ensemble import RandomForestClassifier
 
 import fgfm
@@ -17,10 +17,9 @@ import fgfm
 (X, Y), (X_val, Y_val), (X_new, Y_new) = table()
 names = [f"label_{j}" for j in range(Y.shape[1])]
 forest = RandomForestClassifier(100, random_state=0).fit(X, Y)
-decider = fgfm.FDecider().fit(forest.predict_proba(X_val), Y_val)
-proba = pd.DataFrame(
-    {name: p[:, 1] for name, p in zip(names, forest.predict_proba(X_new), strict=True)}
-)
+proba_val = probabilities(forest, X_val)
+decider = fgfm.FDecider().fit(proba_val, Y_val)
+proba = pd.DataFrame(probabilities(forest, X_new), columns=names)
 proba.insert(0, "id", range(len(proba)))
 os.environ["PYSPARK_PYTHON"] = sys.executable
 spark = (
@@ -49,4 +48,4 @@ decided = rows.mapInPandas(decide, schema)
 labels = decided.toPandas().sort_values("id")[names].to_numpy()
 spark.stop()
 assert (labels == decider.predict(proba[names].to_numpy())).all()
-report("Spark", Y_new, proba[names].to_numpy() > 0.5, labels)
+report("Spark", (proba_val, Y_val), (proba[names].to_numpy(), Y_new), labels)

@@ -94,4 +94,4 @@ labels, expected_f = decider.decide(logits)
 # %%
 metrics = trainer.evaluate(encode(new_texts, Y_new))
 print(f"evaluate: {metrics['eval_f1_at_half']:.2f}, {metrics['eval_f1']:.2f}")
-report("transformer", Y_new, logits > 0, labels)
+report("transformer", (val_logits, Y_val), (logits, Y_new), labels, half=0.0)

@@ -38,7 +38,7 @@ from fgfm.decision._quadrature import nodes
 
 __all__ = ["TIE", "of_decider", "of_marginals", "source_of"]
 
-TIE = {"float32": 2e-6, "float64": 1e-12}  # as for arrays of PyTorch: docs/gpu.md
+TIE = {"float32": 2e-6, "float64": 1e-12}  # as for arrays of PyTorch: docs/large.md
 _MARGIN = 1e-12  # distance that probabilities keep from 0 and 1
 _CERTAIN = tuple(float(np.log(q / (1.0 - q))) for q in (_MARGIN, 1.0 - _MARGIN))  # their logits
 _SURE = 1e-9  # the same of the probability of some label: `fgfm.decider._label_set_model`

@@ -6,6 +6,7 @@ import ast
 import os
 import pty
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import fgfm.io
 from command_line import make_rows, read_terminal, run, run_ok, started, started_on_terminal
 from fgfm.cli._app import app
 
+RNG = np.random.default_rng(0)
 COMMANDS = ["demo", "fit", "predict", "decide", "tune", "evaluate"]
 
 
@@ -70,6 +72,39 @@ def test_messages_are_wrapped_on_a_terminal(folder):
     assert " ".join(shown.split()) == message.strip()
 
 
+PROGRESS = [
+    ("fit {data} -e forest -o {out}/m.fgfm", ["models", "left"]),
+    ("evaluate {data} -e ridge --folds 2", ["reading all.arff", " of 2: fitting models"]),
+    ("evaluate {data} --model {model}", ["deciding 120 rows"]),
+    ("tune {out}/p.csv {out}/y.csv -o {out}/d.fgfm", ["reading", "folds"]),
+    (
+        "reproduce --reps 1 --sizes 50 --dags 1,4 --interactions none --out {out} --jobs 1",
+        ["networks", "/2", "left"],
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("command", "shown"), PROGRESS)
+def test_progress_on_a_terminal_and_in_a_file(folder, model, tmp_path, command, shown):
+    for name, values in zip(
+        "py", (RNG.random((60, 4)), RNG.integers(2, size=(60, 4))), strict=True
+    ):
+        pd.DataFrame(values, columns=list("abcd")).to_csv(tmp_path / f"{name}.csv", index=False)
+    arguments = command.format(data=folder / "all.arff", model=model, out=tmp_path).split()
+    with started(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+        lines = process.stderr.read().decode().splitlines()
+        assert process.wait() == 0
+    assert lines[0].startswith("fgfm: [0 s] ")
+    assert not any("\x1b" in line for line in lines)
+    if "reproduce" in arguments:
+        shutil.rmtree(tmp_path / "published")
+    with started_on_terminal(*arguments) as (process, terminal):
+        seen = read_terminal(terminal).decode()
+        assert process.wait() == 0
+    assert all(text in seen for text in shown), seen
+
+
 EVIL = "a\x1b]title\x07\x1b[2J\rb\x9b1m\u202ec"
 SHOWN = r"a\x1b]title\x07\x1b[2J\rb\x9b1m\u202ec"
 
@@ -92,12 +127,12 @@ def assert_plain(text):
 
 
 def test_names_in_files_do_not_control_the_terminal(evil, tmp_path):
-    model, table = tmp_path / "m.fgfm", tmp_path / "p.csv"
+    model, table, report = (tmp_path / name for name in ("m.fgfm", "p.csv", "report.html"))
     labels = ["--labels", "label *"]
     table.write_text(f'"{EVIL}",b\n0.5,"{EVIL}"\n', newline="")
     for arguments, status in (
         (["fit", evil, *labels, "-e", "ridge", "-o", model], 0),
-        (["evaluate", evil, *labels, "-e", "ridge", "--folds", "2"], 0),
+        (["evaluate", evil, *labels, "-e", "ridge", "--folds", "2", "--report", report], 0),
         (["predict", model, evil, "-o", tmp_path / "sets.csv"], 0),
         (["fit", evil, "--labels", "other *", "-o", model], 2),
         (["decide", table], 2),
@@ -107,6 +142,8 @@ def test_names_in_files_do_not_control_the_terminal(evil, tmp_path):
         assert_plain(result.stdout)
         assert_plain(result.stderr)
     assert SHOWN in run_ok("fit", evil, *labels, "-e", "ridge", "-o", model).stdout
+    assert SHOWN in report.read_text()
+    assert_plain(report.read_text())
 
 
 def test_tables_do_not_control_the_terminal(tmp_path):
@@ -121,17 +158,6 @@ def test_tables_do_not_control_the_terminal(tmp_path):
     os.close(terminal)
     assert SHOWN in seen
     assert_plain(seen.replace("\r\n", "\n"))
-
-
-def test_report_has_no_control_characters(evil, tmp_path):
-    report = tmp_path / "report.html"
-    run_ok(
-        *("evaluate", evil, "--labels", "label *", "-e", "ridge"),
-        *("--folds", "2", "--report", report),
-    )
-    content = report.read_text()
-    assert SHOWN in content
-    assert_plain(content)
 
 
 def long_options(text):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 import pandas as pd
-import pytest
 from numpy.testing import assert_allclose
 from sklearn.multiclass import OneVsRestClassifier
 
 import fgfm
-from command_line import NAMES, make_rows, read_terminal, run_ok, started_on_terminal
+from command_line import NAMES, make_rows, run_ok
 from fgfm.evaluation import evaluate
 from fgfm.io import FeatureEncoder
 from fgfm.ridge import RidgeLogistic
@@ -65,16 +64,3 @@ def test_table_shows_measures_gains_and_notes(folder):
     for text in ("F-optimal", "p > 0.5", "p > t", "instance F1", "  F-optimal", "t = "):
         assert text in table
     assert "learner auto; 2-fold cross-validation" in table
-
-
-@pytest.mark.slow
-def test_progress_shows_what_is_done(folder, model):
-    data = folder / "all.arff"
-    for options, wanted in (
-        (["--folds", "2"], [" of 2: fitting models"]),
-        (["--model", model], ["deciding 120 rows"]),
-    ):
-        with started_on_terminal("evaluate", data, *options) as (process, terminal):
-            seen = read_terminal(terminal).decode()
-            assert process.wait() == 0
-        assert all(text in seen for text in ["reading all.arff", *wanted]), seen

@@ -77,30 +77,6 @@ def test_average_of_the_model_is_that_of_predict(folder, tmp_path):
     assert f"mean expected F1 of labels {decision.expected_f.mean():.3f}" in printed.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("table.csv", ["--labels", "red,green", "--labels", "blue,dark"]),
-        ("tags.csv", ["--labels", "tags", "--separator", ";"]),
-    ],
-)
-def test_saved_model_reads_data_frames(folder, tmp_path, name, options):
-    path, target = tmp_path / "model.fgfm", tmp_path / "sets.csv"
-    run_ok("fit", folder / name, *options, "--drop", "id", "-o", path)
-    assert path.stat().st_mode & 0o777 == 0o666 & ~_umask()
-    model = fgfm.load(path)
-    run_ok("predict", path, folder / "new.csv", "-o", target)
-    frame = pd.read_csv(folder / "new.csv").drop(columns="id")
-    names = [str(name) for name in model.label_names_in_]
-    assert label_sets(target)[0] == names_of(model.predict(frame), names)
-
-
-def _umask():
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
-
-
 def test_decimal_commas(dataset, tmp_path):
     frame = pd.DataFrame(dataset.X, columns=dataset.feature_names)
     frame = frame.assign(**dict(zip(NAMES, dataset.Y.T, strict=True)))
@@ -163,17 +139,6 @@ def test_missing_library_is_named(folder, monkeypatch, tmp_path, module, extra):
     assert_one_line_error(result, f"pip install '{extra}'")
 
 
-@pytest.mark.slow
-def test_progress_bar_on_a_terminal(folder, tmp_path):
-    command = ["fit", folder / "all.arff", "-o", tmp_path / "model.fgfm"]
-    with started_on_terminal(*command) as (process, terminal):
-        seen = read_terminal(terminal)
-        assert process.wait() == 0
-    assert b"models" in seen
-    assert b"/100" in seen
-    assert b"left" in seen
-
-
 @pytest.mark.parametrize("options", [["--jobs", 2], ["-e", "ridge"], ["-e", "forest"]])
 def test_interrupt_ends_with_one_line_and_no_file(options, tmp_path):
     X, Y = make_rows(3000)
@@ -188,7 +153,3 @@ def test_interrupt_ends_with_one_line_and_no_file(options, tmp_path):
     assert b"fgfm: stopped" in seen
     assert b"Traceback" not in seen
     assert os.listdir(tmp_path) == ["many.arff"]
-
-
-def test_labels_are_stored_by_name(folder, model):
-    assert np.array_equal(fgfm.load(model).label_names_in_, NAMES)

@@ -88,13 +88,6 @@ def test_averages_decide_all_rows_together(folder, tmp_path, table_model, averag
     assert f"{expected} {np.mean(decision.expected_f):.3f}: " in result.stderr
 
 
-def test_probabilities_are_those_of_python(folder, tmp_path, model):
-    X = load(folder / "test.arff").X
-    path = tmp_path / "p.parquet"
-    run_ok("predict", model, folder / "test.arff", "--proba", path)
-    assert_array_equal(pd.read_parquet(path), fgfm.load(model).predict_proba(X))
-
-
 def test_id_columns_are_copied(folder, tmp_path, table_model):
     sets, proba = tmp_path / "sets.csv", tmp_path / "p.csv"
     command = ["predict", table_model, folder / "new.csv", "--ids", "id"]
@@ -138,16 +131,6 @@ def test_standard_input(folder, tmp_path, table_model):
     content = (folder / "new.csv").read_bytes()
     command = ["predict", table_model, "-", "--format", "csv", "--ids", "id"]
     assert run_ok(*command, stdin=content).stdout == (tmp_path / "s.csv").read_text()
-
-
-@pytest.mark.filterwarnings("default")
-def test_unseen_categories_give_a_warning(folder, tmp_path, table_model):
-    frame = pd.read_csv(folder / "new.csv", dtype=str)
-    frame["place"] = ["Nowhere"] * 5 + frame["place"].tolist()[5:]
-    frame.to_csv(tmp_path / "odd.csv", index=False)
-    errors = run_ok("predict", table_model, tmp_path / "odd.csv").stderr
-    rule = "column 'place': 5 of 120 rows have a category that training did not have"
-    assert f"{rule}, such as 'Nowhere'" in errors
 
 
 def test_model_without_names(folder, tmp_path):

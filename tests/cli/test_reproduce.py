@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from command_line import assert_one_line_error, read_terminal, run, run_ok, started_on_terminal
+from command_line import assert_one_line_error, run, run_ok
 from fgfm.paper import reproduce
 
 PROGRAM = [sys.executable, "-m", "fgfm.cli", "reproduce"]
@@ -59,20 +59,6 @@ def test_errors_are_one_sentence(tmp_path, monkeypatch, arguments, message):
     assert_one_line_error(run("reproduce", *arguments), message)
 
 
-@pytest.mark.slow
-def test_output_without_a_terminal_is_plain(tmp_path):
-    done = subprocess.run(
-        [*PROGRAM, *FEW, "--out", "here", "--jobs", "2"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "\x1b" not in done.stdout + done.stderr  # no progress bar, no colours
-
-
 def start(folder, *, reps, jobs):
     return subprocess.Popen(
         [*PROGRAM, *MORE, "--reps", str(reps), "--out", str(folder), "--jobs", str(jobs)],
@@ -117,12 +103,3 @@ def test_control_c_explains_how_to_continue(tmp_path):
     assert process.returncode == 130, errors
     assert "the same command continues from there" in errors
     assert "Traceback" not in errors
-
-
-@pytest.mark.slow
-def test_progress_bar_on_a_terminal(tmp_path):
-    command = ["reproduce", *FEW, "--out", tmp_path / "here", "--jobs", "1"]
-    with started_on_terminal(*command) as (process, terminal):
-        seen = read_terminal(terminal)
-        assert process.wait() == 0
-    assert all(text in seen for text in (b"networks", b"/2", b"left"))

@@ -260,34 +260,6 @@ def test_good_data_have_no_notes(tmp_path):
     assert "note" not in run_ok("predict", tmp_path / "m.fgfm", tmp_path / "d.csv").stderr
 
 
-def test_labels_in_every_form_give_the_same_model(films, tmp_path):
-    few = films[:120].drop(columns=["plot", "film_id"])
-    sets = few["genres"].str.split("|")
-    names = pd.DataFrame([[*found, *[None] * (8 - len(found))] for found in sets.tolist()])
-    base = few.drop(columns="genres")
-    forms = {
-        "bars.csv": few,
-        "lists.csv": base.assign(genres=sets.map(str)),
-        "names.csv": base.assign(**names.set_axis([f"genre{k}" for k in range(8)], axis=1)),
-        "lists.parquet": base.assign(genres=sets),
-    }
-    printed = set()
-    for name, frame in forms.items():
-        path = tmp_path / name
-        if path.suffix == ".csv":
-            frame.to_csv(path, index=False)
-        else:
-            frame.to_parquet(path)
-        options = ["--labels", "genre*", "-e", "ridge"]
-        run_ok("fit", path, *options, "-o", tmp_path / "m.fgfm")
-        found = run_ok("predict", tmp_path / "m.fgfm", path)
-        assert "ignored" not in found.stderr
-        printed.add(found.stdout)
-        evaluated = run_ok("evaluate", path, "--model", tmp_path / "m.fgfm")
-        assert "8 labels" in evaluated.stdout
-    assert len(printed) == 1
-
-
 def test_labels_that_were_not_observed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rows = [(k, k % 2, "" if k % 5 == 0 else k % 3 // 2) for k in range(60)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 
 import numpy as np
 import pandas as pd
@@ -14,14 +13,11 @@ from scipy.special import logit
 import fgfm
 from command_line import (
     NAMES,
-    PROGRAM,
     assert_one_line_error,
     label_sets,
     names_of,
-    read_terminal,
     run,
     run_ok,
-    started_on_terminal,
 )
 from fgfm.evaluation import evaluate_decider
 from fgfm.io import LabelSetWriter
@@ -67,13 +63,8 @@ def test_tune_then_decide(rows, files, average):
     assert ("expected_f" in found) == (average == "samples")
     if average == "samples":
         assert_allclose(label_sets("s.csv")[1], decider.expected_f(rows[0][200:]), atol=1e-6)
-    assert sorted(path.name for path in files.iterdir()) == [
-        "d.fgfm",
-        "new.csv",
-        "p.csv",
-        "s.csv",
-        "y.csv",
-    ]
+    names = {path.name for path in files.iterdir()}
+    assert names == {"d.fgfm", "new.csv", "p.csv", "s.csv", "y.csv"}
     lines = printed.stdout.splitlines()
     expected = np.mean(decider.expected_f(rows[0][:200]))
     f = evaluate_decider(fgfm.FDecider(average=average), rows[0][:200], rows[1][:200]).f
@@ -95,42 +86,22 @@ def test_options_are_passed_on(rows, files):
     with LabelSetWriter("sets.jsonl", ["0", "1", "2", "3"]) as writer:
         writer.write(rows[1][:200], None)
     (files / "rules.json").write_text('{"forbidden": ["1"]}')
-    options = [
-        "--beta",
-        "2",
-        "--calibration",
-        "isotonic",
-        "--nonempty",
-        "no",
-        "--zero-division",
-        "0",
-    ]
-    options += ["--scores", "--min-labels", "1", "--max-labels", "2", "--folds", "0"]
-    options += ["--constraints", "rules.json", "-j", "1"]
-    printed = run_ok("tune", "z.parquet", "sets.jsonl", "-o", "d.fgfm", *options, "--json").stdout
+    options = "--beta 2 --calibration isotonic --nonempty no --zero-division 0 --scores"
+    options += " --min-labels 1 --max-labels 2 --folds 0 --constraints rules.json -j 1"
+    printed = run_ok(
+        "tune", "z.parquet", "sets.jsonl", "-o", "d.fgfm", *options.split(), "--json"
+    ).stdout
     report = json.loads(printed)
     assert report["cross_validation"] is None
     assert (report["rows"], report["labels"], report["beta"]) == (200, 4, 2.0)
     decider = fgfm.load("d.fgfm")
     params = decider.get_params()
-    constraints = params.pop("constraints")
-    assert constraints.forbidden in (("1",), (1,))
-    assert params == {
-        "average": "samples",
-        "beta": 2.0,
-        "calibration": "isotonic",
-        "nonempty": False,
-        "zero_division": 0.0,
-        "scores": True,
-        "labels": None,
-        "min_labels": 1,
-        "max_labels": 2,
-        "min_precision": None,
-        "min_recall": None,
-        "confidence": None,
-        "pos_label": None,
-        "n_jobs": None,
-    }
+    assert params.pop("constraints").forbidden in (("1",), (1,))
+    given = {"beta": 2.0, "calibration": "isotonic", "nonempty": False, "zero_division": 0.0}
+    given |= {"scores": True, "min_labels": 1, "max_labels": 2}
+    expected = fgfm.FDecider(**given).get_params()
+    expected.pop("constraints")
+    assert params == expected
     run_ok("decide", "z.parquet", "--with", "d.fgfm", "--wide", "-o", "s.csv")
     found = pd.read_csv("s.csv").to_numpy()[:, :4]
     assert_array_equal(found, decider.predict(values))
@@ -262,7 +233,8 @@ def test_model_of_foreign_classes_is_no_decider(rows, files):
 
 
 def test_folder_with_decider(rows, files):
-    run_ok("tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--average", "macro")
+    tune = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm", "--average", "macro"]
+    run_ok(*tune)
     (files / "parts").mkdir()
     pd.read_csv("new.csv").to_parquet("parts/0.parquet")
     command = ["decide", "parts", "--ids", "id", "-o", "sets"]
@@ -274,30 +246,8 @@ def test_folder_with_decider(rows, files):
     assert json.loads(run_ok(*command).stderr)["kept"] == 0
     report = json.loads(run_ok(*command).stderr)
     assert (report["kept"], report["mean_expected_f"]) == (1, None)
-    run_ok(
-        "tune",
-        "p.csv",
-        "y.csv",
-        "--ids",
-        "id",
-        "-o",
-        "d.fgfm",
-        "--average",
-        "macro",
-        "--beta",
-        "2",
-    )
+    run_ok(*tune, "--beta", "2")
     assert json.loads(run_ok(*command).stderr)["kept"] == 0  # another decider
-
-
-@pytest.mark.slow
-def test_progress_on_a_terminal(files):
-    command = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "d.fgfm"]
-    with started_on_terminal(*command) as (process, terminal):
-        seen = read_terminal(terminal)
-        assert process.wait(120) == 0
-    assert b"reading" in seen
-    assert b"folds" in seen
 
 
 @pytest.mark.filterwarnings("ignore:min_precision=0.7 is not certified")
@@ -310,12 +260,3 @@ def test_floors_are_passed_on(rows, files):
     assert_array_equal(found.predict(rows[0][200:]), expected.predict(rows[0][200:]))
     command = ["tune", "p.csv", "y.csv", "--ids", "id", "-o", "e.fgfm", "--min-recall", "2"]
     assert_one_line_error(run(*command), "min_recall is 2")
-
-
-@pytest.mark.slow
-def test_progress_in_a_file_is_a_line_now_and_then(files, folder):
-    command = [*PROGRAM, "fit", folder / "all.arff", "-e", "forest", "-o", "m.fgfm"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
-    assert all(line.startswith("fgfm: [") for line in done.stderr.splitlines())
-    assert "\x1b" not in done.stderr
-    assert "fitting models" in done.stderr

@@ -1,23 +1,54 @@
-"""`from_cardinalities`: against enumeration, and with a distribution from a separate model."""
+"""`from_cardinalities`, `from_samples`, `from_joint`: against enumeration, and special cases."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import oracle
 from cases import every_beta, every_option
 from fgfm import cardinality, decision
 
+SETS = oracle.all_labelsets(7)[np.random.default_rng(6).permutation(128)[:30]]
+SETS[:3] = [[0] * 7, [1] * 7, [1] * 7]  # the empty set, and one set twice
+WEIGHTS = np.random.default_rng(6).dirichlet(np.full(30, 0.2), size=10)
+DRAWS = np.random.default_rng(5).random((6, 9, 5)) < np.random.default_rng(4).random((6, 1, 5))
+DRAWS[0, :5] = 0
+DRAWS[1, :, 2:] = 0
+
 
 @every_beta
 @every_option
-@pytest.mark.parametrize("m", [1, 2, 3, 5, 8, 10])
-def test_decision_is_optimal(m, beta, zero_division, nonempty):
-    joint = oracle.random_joint(np.random.default_rng(m), 4, m)
-    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
-    decided = decision.from_cardinalities(oracle.cardinality_matrix(*joint), **kwargs)
-    oracle.check_decision(decided, joint, **kwargs)
+def test_decision_is_optimal(beta, zero_division, nonempty):
+    options = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+    for m in (1, 2, 3, 5, 8, 10):
+        joint = oracle.random_joint(np.random.default_rng(m), 4, m)
+        P = oracle.cardinality_matrix(*joint)
+        oracle.check_decision(decision.from_cardinalities(P, **options), joint, **options)
+    decided = decision.from_joint(SETS, WEIGHTS, **options)
+    oracle.check_decision(decided, (SETS, WEIGHTS), **options)
+    again = decision.from_joint(sparse.csr_array(SETS), WEIGHTS, **options)
+    np.testing.assert_array_equal(again.labels, decided.labels)
+    np.testing.assert_array_equal(again.expected_f, decided.expected_f)
+    labels, expected_f = decision.from_samples(DRAWS, **options)
+    for row, draws in enumerate(DRAWS.astype(np.int64)):
+        decided = labels[[row]], expected_f[[row]]
+        oracle.check_decision(decided, (draws, np.full((1, 9), 1 / 9)), **options)
+
+
+@pytest.mark.parametrize("T", [3, 7, 10, 49, 50, 100, 1000])
+def test_equal_draws_are_decided_with_certainty(T):
+    """T times 1 / T is not always 1 in floating point."""
+    labels, expected_f = decision.from_samples(np.tile([1, 0, 1], (2, T, 1)))
+    np.testing.assert_array_equal(labels, [[1, 0, 1]] * 2)
+    np.testing.assert_allclose(expected_f, 1.0, rtol=1e-13)
+
+
+def test_label_in_every_set_is_decided():
+    labelsets = np.array([[1, 1, 0, 0], [1, 0, 1, 0], [1, 0, 0, 1]])
+    proba = np.random.default_rng(21).dirichlet(np.ones(3), size=300)
+    oracle.check_decision(decision.from_joint(labelsets, proba), (labelsets, proba))
 
 
 @every_beta

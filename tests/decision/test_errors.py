@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from fgfm import decision
+from fgfm import cardinality, decision
 
 P = np.full((3, 2, 2), 0.1)
 HALF = np.full((3, 4), 0.5)
@@ -38,8 +38,18 @@ VALUES = [
 @pytest.mark.parametrize("n_jobs", [None, 2])
 def test_value_that_is_not_a_probability_raises(value, shown, n_jobs):
     rule = f" is {shown}: probabilities must lie in [0, 1]"
+    wide = np.full((3, 500), 0.5)
     calls = {
         "proba[1, 2]": lambda: decision.from_marginals(with_value(HALF, (1, 2), value)),
+        "proba[1, 3]": lambda: decision.from_marginals(
+            with_value(HALF, (1, 3), value), measure="jaccard"
+        ),
+        "proba[2, 2]": lambda: decision.from_marginals(
+            with_value(wide, (2, 2), value), measure="jaccard"
+        ),
+        "proba[1, 1]": lambda: decision.from_marginals(
+            sparse.csr_array(with_value(wide, (1, 1), value)), measure="jaccard"
+        ),
         "proba[2, 3]": lambda: decision.from_marginals(
             sparse.csr_array(with_value(HALF, (2, 3), value)), n_jobs=n_jobs
         ),
@@ -75,6 +85,7 @@ MACRO, MICRO, LOGIT = {"average": "macro"}, {"average": "micro"}, {"logits": Tru
 UNIT = "probabilities must lie in [0, 1]"
 LOGITS = f"{UNIT}; these look like logits: apply a sigmoid, or pass"
 PAIR, SETS = np.full((4, 2), 0.5), [[0, 1], [1, 1]]
+STORED = sparse.csr_array((3, 2))
 PAIRS = [ONE, P], [[0], [1, 2]]
 TOO_MUCH = with_value(P, (1, slice(None), 0), 0.7)
 OVER_ONE = np.zeros((2, 10, 10))
@@ -105,6 +116,27 @@ VALUE_ERRORS = [
     (factors, ([ONE, P], [[0], [1, 3]]), {}, "factors[1] holds label 3: with 3 labels in all, in"),
     (factors, ([ONE, P], [[-1], [0, 1]]), {}, "factors[0] holds label -1: with 3 labels in all,"),
     (factors, ([ONE, P], [["a"], [0, 1]]), {}, "factors[0] holds label 'a': the labels have no n"),
+    # sparse factors
+    (
+        factors,
+        ([P, sparse.csr_array((2, 2))], [[0, 1], [2, 3]]),
+        {},
+        r"Ps[1] has 2 rows and Ps[0] h",
+    ),
+    (factors, ([sparse.csr_array((3, 2))], [[0]]), {}, "factors[0] has 1 labels and Ps[0] has 2"),
+    (factors, ([ONE, STORED], [[0], [0, 1]]), {}, "factors[0] and factors[1] both hold label 0"),
+    (
+        factors,
+        ([sparse.csr_array((2, 0))], [[]]),
+        {},
+        "Ps[0] has shape (2, 0): it must have at lea",
+    ),
+    (
+        factors,
+        ([ONE, STORED], PAIRS[1]),
+        {"distributions": [ONE] * 2},
+        "Ps[1] is a sparse matrix:",
+    ),
     # values
     (marginals, ([[0.5, 0.5], [0.5, 1.5]],), MACRO, f"proba[1, 1] is 1.5: {UNIT}"),
     (marginals, (np.full((3, 3), np.nan),), {}, f"proba[0, 0] is nan: {UNIT}"),  # and no warning
@@ -158,6 +190,11 @@ TYPE_ERRORS = [
     (marginals, ("0.5",), "proba is the text '0.5'"),
     (factors, (P, [[0, 1]]), "Ps is an array of shape (3, 2, 2): it must be a list with the P of"),
     (factors, ([ONE, P], 3), "factors is 3: it must be a partition of the labels (a list of list"),
+    (
+        cardinality.merge_factors,
+        ([STORED], [[0, 1]]),
+        "Ps[0] is a sparse matrix: it must be a den",
+    ),
     (cardinalities, (sparse.csr_array(HALF),), "P is a sparse matrix: it must be a dense array"),
     (joint, ([[0, 1]], sparse.csr_array([[1.0]])), "proba is a sparse matrix: it must be a dense"),
 ]

@@ -94,16 +94,6 @@ def test_rounding_errors_are_clipped():
     assert_same_decision(decided, expected, rtol=1e-13)
 
 
-def test_row_that_contradicts_nonempty_warns():
-    P = np.zeros((2, 2, 2))
-    with pytest.warns(UserWarning, match="the first is row 1"):
-        decided = decision.from_factors(
-            [P, sparse.csr_array([[0.5], [0.0]])], [[0, 2], [1]], nonempty=True
-        )
-    np.testing.assert_array_equal(decided.labels.toarray(), [[0, 1, 0], [0, 0, 0]])
-    np.testing.assert_array_equal(np.isnan(decided.expected_f), [False, True])
-
-
 def test_index_type_can_count_all_chosen_labels(monkeypatch):
     """Dense factors may add more chosen labels than the index type of the input can count.
 
@@ -120,47 +110,3 @@ def test_index_type_can_count_all_chosen_labels(monkeypatch):
     Ps = [np.ones((30, 1, 1)), sparse.csr_array((30, 2))]
     assert decision.from_factors(Ps, [[0], [1, 2]]).labels.nnz == 30
     assert max(calls) == 30
-
-
-@pytest.mark.parametrize(
-    ("Ps", "factors", "distributions", "message"),
-    [
-        (
-            [np.zeros((2, 2, 2)), sparse.csr_array((3, 2))],
-            [[0, 1], [2, 3]],
-            None,
-            r"Ps\[1\] has 3 rows and Ps\[0\] has 2",
-        ),
-        ([sparse.csr_array((3, 2))], [[0]], None, r"factors\[0\] has 1 labels and Ps\[0\] has 2"),
-        (
-            [np.zeros((2, 1, 1)), sparse.csr_array((2, 2))],
-            [[0], [0, 1]],
-            None,
-            r"factors\[0\] and factors\[1\] both hold label 0",
-        ),
-        (
-            [np.zeros((2, 1, 1)), sparse.csr_array((2, 1))],
-            [[0], [1]],
-            [[[1, 0]] * 2, [[1, 0]] * 2],
-            r"distributions is given and Ps\[1\] is a sparse matrix",
-        ),
-        (
-            [np.full((2, 2, 2), 0.7), sparse.csr_array((2, 1))],
-            [[0, 1], [2]],
-            None,
-            r"Ps\[0\]\[0, 0\] sums to 1.4 over cardinalities",
-        ),
-        (
-            [sparse.csr_array((2, 0))],
-            [[]],
-            None,
-            r"Ps\[0\] has shape \(2, 0\): it must have at least one label",
-        ),
-    ],
-)
-def test_invalid_factors_raise(Ps, factors, distributions, message):
-    with pytest.raises(ValueError, match=message):
-        decision.from_factors(Ps, factors, distributions=distributions)
-    if distributions is None and sparse.issparse(Ps[-1]):
-        with pytest.raises(TypeError, match="sparse matrix: it must be a dense array"):
-            cardinality.merge_factors(Ps, factors)

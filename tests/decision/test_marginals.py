@@ -9,42 +9,51 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import oracle
-from cases import BETAS, MARGINALS, dense, every_beta, every_option, possible_rows
+from cases import BETAS, MARGINALS, assert_best_of_prefixes, dense, every_option, possible_rows
 from fgfm import cardinality, decision
 
 SHORT = 128  # labels of the longest rows of the kernel for short ones
 probabilities = st.one_of(
     st.floats(0.0, 1.0, allow_nan=False),
     st.sampled_from([0.0, 1.0, 0.5, 0.25, 1e-300, 1e-16, 1.0 - 1e-16, 1 / 64]),
+    st.floats(0.0, 0.02),
 )
+every_measure = pytest.mark.parametrize("measure", ["f", "jaccard"])
 
 
 # Against enumeration -----------------------------------------------------------------------------
 
 
-@every_beta
+@pytest.mark.parametrize(("measure", "beta"), [*(("f", b) for b in BETAS), ("jaccard", 1.0)])
 @every_option
 @pytest.mark.parametrize("name", MARGINALS)
-def test_decision_is_optimal(name, beta, zero_division, nonempty):
+def test_decision_is_optimal(name, measure, beta, zero_division, nonempty):
     p = possible_rows(MARGINALS[name], nonempty)
-    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
+    kwargs = {
+        "measure": measure,
+        "beta": beta,
+        "zero_division": zero_division,
+        "nonempty": nonempty,
+    }
     decided = decision.from_marginals(p, **kwargs)
     oracle.check_decision(decided, oracle.independent_joint(p), **kwargs)
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
+@every_measure
+@settings(deadline=None, max_examples=150, derandomize=True)
 @given(
-    p=st.lists(probabilities, min_size=1, max_size=7),
+    p=st.lists(probabilities, min_size=1, max_size=8),
     beta=st.floats(0.1, 10.0),
     zero_division=st.floats(0.0, 1.0),
     nonempty=st.booleans(),
 )
-def test_any_decision_is_optimal(p, beta, zero_division, nonempty):
+def test_any_decision_is_optimal(measure, p, beta, zero_division, nonempty):
     p = np.array([p])
-    nonempty = nonempty and bool(p.any())
-    kwargs = {"beta": beta, "zero_division": zero_division, "nonempty": nonempty}
-    labels, expected_f = decision.from_marginals(p, **kwargs)
-    value = oracle.expected_f(oracle.independent_joint(p), beta, zero_division, nonempty)[0]
+    beta = beta if measure == "f" else 1.0
+    options = beta, zero_division, nonempty and bool(p.any())
+    kwargs = dict(zip(("beta", "zero_division", "nonempty"), options, strict=True))
+    labels, expected_f = decision.from_marginals(p, measure=measure, **kwargs)
+    value = oracle.expected_f(oracle.independent_joint(p), *options, measure)[0]
     chosen = value[labels[0] @ (1 << np.arange(p.shape[1])[::-1])]
     assert expected_f[0] == pytest.approx(value.max(), rel=1e-11, abs=1e-305)
     assert chosen == pytest.approx(value.max(), rel=1e-11, abs=1e-305)
@@ -52,7 +61,7 @@ def test_any_decision_is_optimal(p, beta, zero_division, nonempty):
 
 @settings(deadline=None, max_examples=300, derandomize=True)
 @given(
-    row=st.lists(st.one_of(probabilities, st.floats(0.0, 0.02)), min_size=1, max_size=SHORT),
+    row=st.lists(probabilities, min_size=1, max_size=SHORT),
     beta=st.sampled_from([0.3, 0.5, 1.0, 2.0, 5.0]),
     zero_division=st.sampled_from([0.0, 0.5, 1.0]),
     nonempty=st.booleans(),
@@ -80,10 +89,10 @@ def test_short_and_long_rows_are_decided_alike(row, beta, zero_division, nonempt
         assert direct[0] == pytest.approx(direct[1], rel=3e-12)
 
 
-@pytest.mark.parametrize("beta", BETAS)
-def test_certain_labels_are_decided(beta):
-    sets = oracle.all_labelsets(5)
-    labels, expected_f = decision.from_marginals(sets.astype(float), beta=beta)
+@pytest.mark.parametrize("options", [*({"beta": b} for b in BETAS), {"measure": "jaccard"}])
+def test_certain_labels_are_decided(options):
+    sets = oracle.all_labelsets(6)
+    labels, expected_f = decision.from_marginals(sets.astype(float), **options)
     np.testing.assert_array_equal(labels, sets)
     np.testing.assert_allclose(expected_f, 1.0, rtol=1e-13)
 
@@ -107,22 +116,27 @@ def test_empty_set_is_not_preferred():
 # Many labels -------------------------------------------------------------------------------------
 
 
+@every_measure
 @pytest.mark.parametrize("power", [0.1, 1, 3, 8, 40])
-@pytest.mark.parametrize("m", [150, 600, pytest.param(3000, marks=pytest.mark.slow)])
-def test_bounds_on_set_sizes_keep_the_optimum(m, power):
+@pytest.mark.parametrize("m", [70, 150, 600, pytest.param(3000, marks=pytest.mark.slow)])
+def test_bounds_on_set_sizes_keep_the_optimum(m, power, measure):
     rng = np.random.default_rng(m)
-    p = rng.random((3, m)) ** power
+    p = rng.random((4, m)) ** power
     p[1] = np.round(p[1], 2)  # ties
     p[2, : m // 2] = p[2, 0]  # more ties
-    labels, expected_f = decision.from_marginals(p)
-    for row in range(3):
-        value = oracle.independent_values(p[row])
-        assert expected_f[row] == pytest.approx(value.max(), rel=1e-11)
-        size = labels[row].sum()
-        assert value[size - 1] >= value.max() * (1.0 - 1e-11)
-        assert size == np.flatnonzero(value >= value.max() * (1.0 - 1e-12))[0] + 1
-        chosen = np.lexsort((np.arange(m), -p[row]))[:size]  # the largest, lower index first
-        np.testing.assert_array_equal(np.flatnonzero(labels[row]), np.sort(chosen))
+    p[3] = np.where(p[3] > 0.5, 1.0, p[3] / 4.0)  # certain labels
+    labels, expected = decision.from_marginals(p, measure=measure, zero_division=0.0)
+    for row in range(4):
+        assert_best_of_prefixes(p[row], labels[row], expected[row], measure)
+
+
+@every_measure
+@pytest.mark.parametrize("scale", [1e-3, 0.015, 1 / 64, 0.02])
+@pytest.mark.parametrize("m", [100, 1500])
+def test_labels_around_the_limit_of_power_sums(m, scale, measure):
+    p = scale * np.random.default_rng(m).random(m) ** 0.2
+    labels, expected = decision.from_marginals([p], measure=measure, zero_division=0.0)
+    assert_best_of_prefixes(p, labels[0], expected[0], measure)
 
 
 @pytest.mark.parametrize("beta", [0.3, 1.0, 3.0])

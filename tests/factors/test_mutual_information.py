@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from fgfm.factors import ILFCompo, MutualInformation, g_test, markov_boundary
+from fgfm.factors import ILFCompo, g_test, markov_boundary
 
 
 def toy(n, m=6):
@@ -47,12 +47,12 @@ def many_levels(n=400):
 @pytest.mark.parametrize("df", ["mi", "moments"])
 def test_p_values_are_those_of_single_tests(data, form, df):
     X, Y = data()
-    result = MutualInformation(df=df).pairs(form(X), Y)
+    result = ILFCompo(df).fit(form(X), Y)
     for i, j in itertools.permutations(range(Y.shape[1]), 2):
-        one = g_test(Y[:, j], Y[:, i], X[:, result.markov_boundaries[i]], df=df)
-        assert result.p_values[i, j] == pytest.approx(one.p_value)
-        assert result.effects[i, j] == pytest.approx(one.statistic / (2 * len(X)))
-    for i, boundary in enumerate(result.markov_boundaries):
+        one = g_test(Y[:, j], Y[:, i], X[:, result.markov_boundaries_[i]], df=df)
+        assert result.p_values_[i, j] == pytest.approx(one.p_value)
+        assert result.effects_[i, j] == pytest.approx(one.statistic / (2 * len(X)))
+    for i, boundary in enumerate(result.markov_boundaries_):
         np.testing.assert_array_equal(markov_boundary(X, Y[:, i], df=df), boundary)
 
 
@@ -63,8 +63,8 @@ def test_tables_that_do_not_fit_into_memory_at_once():
     X = rng.integers(0, 3, (n, d))
     X[:, 0] = rng.integers(0, 600, n)
     Y = (X[:, :1] % 2) ^ (rng.random((n, 2)) < 0.05)
-    result = MutualInformation(alpha=1e-6).pairs(X, Y)
-    for i, boundary in enumerate(result.markov_boundaries):
+    result = ILFCompo("mi", 1e-6, max_levels=600).fit(X, Y)
+    for i, boundary in enumerate(result.markov_boundaries_):
         few = markov_boundary(X[:, boundary], Y[:, i], 1e-6)
         assert few.tolist() == list(range(len(boundary)))
         assert 0 in boundary
@@ -72,21 +72,20 @@ def test_tables_that_do_not_fit_into_memory_at_once():
 
 def test_number_of_jobs_does_not_matter():
     X, Y = toy(120)
-    test = MutualInformation()
-    expected = test.pairs(X, Y)
+    expected = ILFCompo("mi").fit(X, Y)
     for n_jobs in (1, 2):
-        result = test.pairs(X, Y, n_jobs=n_jobs)
-        np.testing.assert_array_equal(result.p_values, expected.p_values)
-        assert as_lists(result.markov_boundaries) == as_lists(expected.markov_boundaries)
+        result = ILFCompo("mi", n_jobs=n_jobs).fit(X, Y)
+        np.testing.assert_array_equal(result.p_values_, expected.p_values_)
+        assert as_lists(result.markov_boundaries_) == as_lists(expected.markov_boundaries_)
 
 
 def test_labels_do_not_affect_each_other():
     """40 labels are tested in three batches, 6 of them in one."""
     X, Y = toy(200, m=40)
     some = [0, 3, 15, 16, 31, 39]
-    few, many = MutualInformation().pairs(X, Y[:, some]), MutualInformation().pairs(X, Y)
-    np.testing.assert_array_equal(many.p_values[np.ix_(some, some)], few.p_values)
-    np.testing.assert_array_equal(many.effects[np.ix_(some, some)], few.effects)
+    few, many = ILFCompo("mi").fit(X, Y[:, some]), ILFCompo("mi").fit(X, Y)
+    np.testing.assert_array_equal(many.p_values_[np.ix_(some, some)], few.p_values_)
+    np.testing.assert_array_equal(many.effects_[np.ix_(some, some)], few.effects_)
 
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
@@ -96,26 +95,8 @@ def test_levels_are_counted_before_encoding(form):
     y = np.arange(20_000) % 2
     tracemalloc.start()
     try:
-        for fit in (
-            ILFCompo("moments", max_levels=14).fit,
-            MutualInformation(max_levels=14).pairs,
-        ):
-            with pytest.raises(
-                ValueError, match=r"^X\[:, 1\] has 20000 levels: .*max_levels=14; "
-            ):
-                fit(X, y[:, None])
+        with pytest.raises(ValueError, match=r"^X\[:, 1\] has 20000 levels: .*max_levels=14; "):
+            ILFCompo("moments", max_levels=14).fit(X, y[:, None])
         assert tracemalloc.get_traced_memory()[1] < 100e6
     finally:
         tracemalloc.stop()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"df": "chi"}, r"^df is 'chi': it must be one of 'mi', 'moments'$"),
-        ({"alpha": 2}, r"^alpha is 2\.0: it must be a number greater"),
-    ],
-)
-def test_invalid_parameters_raise(options, message):
-    with pytest.raises(ValueError, match=message):
-        MutualInformation(**options).pairs(*toy(20))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import arff
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
-from fgfm.io import DataError, load
-from fgfm.io._formats import detect_format
+from fgfm.io import FORMATS, DataError, load
+from fgfm.io._formats import Format, detect_format
+from fgfm.io._tables import Table
 
 
 def written(folder, name, content):
@@ -32,6 +36,21 @@ def written(folder, name, content):
 def test_formats_are_found_by_content(tmp_path, content, format):
     assert detect_format(written(tmp_path, "file", content)) == format
     assert detect_format(written(tmp_path, "file.TSV.gz", content)) == "tsv"
+
+
+def test_a_new_format_is_a_reader_and_a_line(tmp_path, monkeypatch):
+    @contextmanager
+    def open_words(path, text, encoder):
+        cells = path.read_text().split()
+        yield Table.of(
+            str(path), {"word": pa.array(cells), "long": pa.array([len(c) > 3 for c in cells])}
+        )
+
+    monkeypatch.setitem(FORMATS, "words", Format("words", (".words",), open_words))
+    path = written(tmp_path, "a.words", "a long word is short\n")
+    assert load(path, "long").Y[:, 0].tolist() == [0, 1, 1, 0, 1]
+    with pytest.raises(ValueError, match=r"format is 'word': .*'words'"):
+        load(path, format="word")
 
 
 DENSE = (

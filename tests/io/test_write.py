@@ -96,6 +96,8 @@ def test_header_without_rows(tmp_path):
     with LabelSetWriter(tmp_path / "s.tsv", NAMES) as writer:
         writer.write(LABELS[:0], EXPECTED_F[:0], IDS.slice(0, 0))
     assert (tmp_path / "s.tsv").read_text() == "id\tk\tlabels\texpected_f\n"
+    (tmp_path / "other").touch()
+    assert (tmp_path / "s.tsv").stat().st_mode == (tmp_path / "other").stat().st_mode
 
 
 def test_failure_keeps_the_old_file(tmp_path):

@@ -143,7 +143,7 @@ def first_entry(matrix: Any, wrong: Labels) -> tuple[int, int, Any]:
     return row, int(matrix.indices[position]), matrix.data[position]
 
 
-def _raise_first(
+def raise_first(
     values: Any, wrong: Labels, name: str, first: int | Sequence[int], rule: str
 ) -> None:
     """Raise for the first wrong element of an array, or stored one of CSR, if there is one.
@@ -267,7 +267,7 @@ def row_weights(sample_weight: Any, n: int, beside: str) -> npt.NDArray[np.float
     weight = real_array(sample_weight, "sample_weight", ("row",)).astype(np.float64)
     check_same_rows([n, len(weight)], [beside, "sample_weight"])
     wrong = ~((weight >= 0.0) & np.isfinite(weight))
-    _raise_first(weight, wrong, "sample_weight", 0, "weights must be finite and not negative")
+    raise_first(weight, wrong, "sample_weight", 0, "weights must be finite and not negative")
     if not weight.any():
         raise ValueError("sample_weight is zero in every row: one weight must be positive")
     largest = float(weight.max())
@@ -285,7 +285,7 @@ def row_weights(sample_weight: Any, n: int, beside: str) -> npt.NDArray[np.float
 
 def check_labels(block: Real, name: str, first_row: int = 0) -> None:
     """Raise unless every element is 0 or 1; `first_row` is the number of the block's first row."""
-    _raise_first(block, (block != 0) & (block != 1), name, first_row, "labels must be 0 or 1")
+    raise_first(block, (block != 0) & (block != 1), name, first_row, "labels must be 0 or 1")
 
 
 def label_sets(
@@ -359,7 +359,7 @@ def check_probabilities(
     `first` is the index of the first element, or its row, in the array that `values` are part of.
     """
     wrong = _outside_unit_interval(_stored(values))
-    _raise_first(values, wrong, name, first, _UNIT + f"; {hint}" * bool(hint))
+    raise_first(values, wrong, name, first, _UNIT + f"; {hint}" * bool(hint))
 
 
 def check_marginals(block: Real, name: str, first: Sequence[int]) -> None:
@@ -369,12 +369,12 @@ def check_marginals(block: Real, name: str, first: Sequence[int]) -> None:
         rule = _UNIT
         if (block < -0.1).any():  # far beyond rounding, and no percentages
             rule += "; these look like logits: apply a sigmoid, or pass logits=True"
-        _raise_first(block, wrong, name, first, rule)
+        raise_first(block, wrong, name, first, rule)
 
 
 def check_finite(values: Any, name: str, kind: str) -> None:
     """Raise if an element of an array, or a stored one of CSR, is NaN or infinite."""
-    _raise_first(values, ~np.isfinite(_stored(values)), name, 0, f"{kind} must be finite numbers")
+    raise_first(values, ~np.isfinite(_stored(values)), name, 0, f"{kind} must be finite numbers")
 
 
 def _stored(values: Any) -> Real:
@@ -385,7 +385,7 @@ def _stored(values: Any) -> Real:
 
 def check_logits(block: Real, name: str, first: Sequence[int]) -> None:
     """Raise if an element is NaN; `first` is the index of the first element of the block."""
-    _raise_first(block, np.isnan(block), name, first, "logits must be numbers")
+    raise_first(block, np.isnan(block), name, first, "logits must be numbers")
 
 
 def clip_probabilities(array: Real, name: str, first_row: int = 0) -> Real:
@@ -480,7 +480,7 @@ def _check_compressed(matrix: Any, name: str) -> None:
         )
     indices = indices[: int(indptr[-1])]
     rule = f"with shape {matrix.shape} indices must run from 0 to {minors - 1}"
-    _raise_first(indices, (indices < 0) | (indices >= minors), f"{name}.indices", 0, rule)
+    raise_first(indices, (indices < 0) | (indices >= minors), f"{name}.indices", 0, rule)
 
 
 # Label factors, with P and the cardinality distribution d of each: P has shape (n, m, S), where
@@ -539,14 +539,14 @@ def check_distribution_shape(shape: tuple[int, ...], name: str, n: int, S: int) 
         )
 
 
-def check_distribution_count(distributions: Any, count: int) -> None:
+def check_distribution_count(distributions: Any, count: int | None = None) -> None:
     """Raise unless `distributions` is a list with one distribution for each of `count` factors."""
     if hasattr(distributions, "ndim") or not hasattr(distributions, "__len__"):
         raise TypeError(
             f"distributions is {type(distributions).__name__}: "
             "it must be a list with the distribution of each factor"
         )
-    if len(distributions) != count:
+    if count is not None and len(distributions) != count:
         raise ValueError(
             f"distributions has {len(distributions)} entries and Ps has {count}: "
             "there must be one distribution for each factor"

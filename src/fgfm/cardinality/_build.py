@@ -71,7 +71,11 @@ def check_set_names(labelsets: Any, proba: Any) -> None:
 
 
 class LabelSetCardinalities:
-    """P of label sets with probabilities, (n, m, S), computed for the rows that are indexed."""
+    """P of label sets with probabilities, (n, m, S), computed for the rows that are indexed.
+
+    ``masses(rows, P)`` are the probabilities that a row, of this P, has no label and some,
+    (2, rows), and ``marginals(rows)`` its marginals, (rows, m).
+    """
 
     shape: tuple[int, int, int]
     dtype = np.dtype(np.float64)
@@ -80,14 +84,6 @@ class LabelSetCardinalities:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Floats:
-        raise NotImplementedError
-
-    def masses(self, rows: slice, P: Floats) -> Floats:
-        """Return the probabilities that a row, of this P, has no label and some, (2, rows)."""
-        raise NotImplementedError
-
-    def marginals(self, rows: slice) -> Floats:
-        """Return the marginals of some rows, (rows, m)."""
         raise NotImplementedError
 
     def in_blocks(self) -> Floats:
@@ -294,7 +290,7 @@ def of_marginals(
             "columns, for 0, 1, .. labels"
         )
     check_same_rows([n, len(d)], ["proba", "distribution"])
-    return _tilted(proba, d) if method == "tilt" else _conditioned(proba, d)
+    return _combined(proba, d, method)
 
 
 def of_conditionals(proba: Any, distribution: Any) -> Floats:
@@ -335,32 +331,22 @@ def of_conditionals(proba: Any, distribution: Any) -> Floats:
            [0.119, 0.089]])
     """
     proba = check_cardinality_matrix(proba, "proba")  # (n, m, S)
-    return _tilted(proba, distribution_array(distribution, "distribution", *proba.shape[::2]))
+    return _combined(proba, distribution_array(distribution, "distribution", *proba.shape[::2]))
 
 
-def _tilted(proba: Real, d: Real) -> Floats:
-    """Return P of d (n, S + 1) and probabilities (n, m, S), or (n, m) for every s, tilted."""
-    from fgfm._kernels import tilt
-
-    n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
-    P = np.empty((n, m, S))  # (n, m, S)
-    for rows in row_blocks(n, 8 * m * S):
-        p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
-        weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        tilt(logit(p).reshape(*p.shape[:2], -1), weights, P[rows])  # logits (rows, m, S or 1)
-    return P
-
-
-def _conditioned(proba: Real, d: Real) -> Floats:
-    """Return P of independent labels (n, m), conditioned on a number of distribution d."""
-    from fgfm._kernels import condition
+def _combined(proba: Real, d: Real, method: str = "tilt") -> Floats:
+    """Return P of d (n, S + 1) and probabilities (n, m), or by tilting of (n, m, S)."""
+    from fgfm._kernels import condition, tilt
 
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
     P = np.empty((n, m, S))  # (n, m, S)
     for rows in row_blocks(n, 8 * m * S):
         p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
         weights = np.ascontiguousarray(unit_rows(d[rows], "distribution", rows.start))
-        condition(logit(p), weights, P[rows])
+        if method == "condition":
+            condition(logit(p), weights, P[rows])
+        else:
+            tilt(logit(p).reshape(*p.shape[:2], -1), weights, P[rows])  # (rows, m, S or 1)
     return P
 
 

@@ -13,8 +13,8 @@ from fgfm._utils.validation import (
     clip_probabilities,
     distribution_array,
     first_index,
-    place,
     raise_excess_mass,
+    raise_first,
     tolerance,
     unit_rows,
 )
@@ -218,7 +218,4 @@ def logit(p: Floats) -> Floats:
 def _check_not_negative(block: Real, name: str, first_row: int) -> None:
     """Raise unless every element is finite and not negative, up to rounding."""
     wrong = ~((block >= -tolerance(block)) & np.isfinite(block))
-    if wrong.any():
-        index = first_index(wrong)
-        where = place(name, (first_row + index[0], *index[1:]))
-        raise ValueError(f"{where} is {block[index]!s}: it must be finite and not negative")
+    raise_first(block, wrong, name, first_row, "it must be finite and not negative")

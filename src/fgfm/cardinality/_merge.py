@@ -11,6 +11,7 @@ import numpy.typing as npt
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.names import check_same_index
 from fgfm._utils.validation import (
+    check_distribution_count,
     check_distributions,
     check_partition,
     check_parts,
@@ -127,11 +128,7 @@ def merge_distributions(distributions: Sequence[Any]) -> Floats:
     >>> merge_distributions([[[0.5, 0.5]], [[0.0, 1.0]]])
     array([[0. , 0.5, 0.5]])
     """
-    if isinstance(distributions, np.ndarray) or not hasattr(distributions, "__len__"):
-        raise TypeError(
-            f"distributions is {type(distributions).__name__}: "
-            "it must be a list with the distribution of each factor"
-        )
+    check_distribution_count(distributions)
     if len(distributions) == 0:
         raise ValueError("distributions is empty: there must be at least one factor")
     names = [f"distributions[{f}]" for f in range(len(distributions))]

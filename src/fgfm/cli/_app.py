@@ -9,8 +9,6 @@ import typer
 
 from fgfm.cli import _decide, _demo, _evaluate, _fit, _predict, _reproduce, _tune
 
-__all__ = ["app"]
-
 _OVERVIEW = """\
 fgfm: label sets that maximise the expected F-measure
 

@@ -19,23 +19,12 @@ import typer
 
 from fgfm._utils.text import WIDTH, escaped, one_line
 
-__all__ = [
-    "STAGES",
-    "echo",
-    "format_table",
-    "json_text",
-    "note",
-    "plain_errors",
-    "progress",
-    "say",
-]
-
 # what is done in the stages that a fit reports
 STAGES = {"models": "fitting models"}
 
 _INVALID_INPUT = 2  # exit codes
 _INTERRUPTED = 130
-_FIRST, _LATER = 1.0, 5.0  # seconds between lines on progress in a file
+_FIRST, _LATER = 0.1, 5.0  # seconds between lines on progress in a file
 
 
 def echo(text: str) -> None:

@@ -16,16 +16,6 @@ from fgfm.cli._options import dataset_arguments, split_names
 if TYPE_CHECKING:
     from fgfm.io import Dataset, FeatureEncoder
 
-__all__ = [
-    "check_targets",
-    "column_lines",
-    "label_notes",
-    "labels_line",
-    "load_table",
-    "observed_rows",
-    "unsure_note",
-]
-
 _MOST_NUMBERS = 8  # columns of numbers that are printed one by one
 _MOST = 40  # lines
 _LARGE = 1.5  # labels that are predicted for each that is expected: more is large

@@ -15,8 +15,6 @@ from fgfm.cli._console import json_text, progress, say
 from fgfm.cli._data import check_targets
 from fgfm.cli._models import load_decider, read_constraints
 
-__all__ = ["EPILOG", "decide"]
-
 EPILOG = """\b
 Examples:
   fgfm decide probabilities.csv -o sets.csv

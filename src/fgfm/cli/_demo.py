@@ -18,8 +18,6 @@ from fgfm.cli import _options as opt
 from fgfm.cli._console import echo
 from fgfm.cli._models import require_skops
 
-__all__ = ["COMMANDS", "EPILOG", "demo", "make_tables", "write_files"]
-
 EPILOG = """\b
 Examples:
   fgfm demo                   into the folder fgfm-demo
@@ -44,7 +42,7 @@ def demo(context: typer.Context, params: dict[str, Any]) -> None:
     Writes films.csv, with a plot, a date, a director, numbers and the genres of each film, and
     new_films.csv without genres. Then runs the commands that it prints: evaluate compares decision
     rules and writes a page with charts; fit saves a model; predict writes the genres of the new
-    films. It takes about a minute.
+    films. It takes about 15 seconds.
     """
     require_skops()
     out = Path(params["out"])

@@ -31,8 +31,6 @@ from fgfm.cli._models import label_frame, load_model, make_model
 if TYPE_CHECKING:
     from fgfm.io import Dataset, FeatureEncoder
 
-__all__ = ["EPILOG", "evaluate"]
-
 EPILOG = """\b
 Examples:
   fgfm evaluate films.csv --labels 'genre*'              cross-validation

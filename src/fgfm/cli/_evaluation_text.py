@@ -12,18 +12,6 @@ from fgfm.cli._console import format_table
 if TYPE_CHECKING:
     from fgfm.evaluation import Evaluation
 
-__all__ = [
-    "RULE_NAMES",
-    "Result",
-    "as_json_text",
-    "as_table",
-    "average_rows",
-    "heading",
-    "measure_name",
-    "measure_rows",
-    "notes",
-]
-
 RULE_NAMES = {"f_optimal": "F-optimal", "half": "p > 0.5", "threshold": "p > t"}
 _MEASURES = {
     "instance_f": "instance F{beta:g}",

@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from fgfm._utils.optional import import_optional
 
-__all__ = ["GENRES", "make_films"]
-
 # Who, deed and object of the sentences of each genre, and objects that only hint at it.
 _WORDS = {
     "adventure": "captain explorer smuggler pilot/crosses maps survives reaches/"

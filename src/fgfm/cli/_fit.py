@@ -14,8 +14,6 @@ from fgfm.cli._console import STAGES, echo, format_table, note, progress
 from fgfm.cli._data import check_targets, column_lines, label_notes, labels_line, load_table
 from fgfm.cli._models import label_frame, make_model, require_skops
 
-__all__ = ["EPILOG", "OUT", "fit"]
-
 EPILOG = """\b
 Examples:
   fgfm fit films.csv --labels 'genre*' -o films.fgfm

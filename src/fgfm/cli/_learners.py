@@ -5,8 +5,6 @@ from __future__ import annotations
 import pkgutil
 from typing import Any
 
-__all__ = ["BASE_LEARNERS", "LEARNERS", "make_base_learner", "make_learner"]
-
 # Each name: the class, its parameters, and whether it is fitted to each label by itself.
 LEARNERS: dict[str, tuple[str, dict[str, Any], bool]] = {
     "auto": ("fgfm.learner:StackClassifier", {}, False),

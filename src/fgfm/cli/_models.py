@@ -19,16 +19,6 @@ if TYPE_CHECKING:
     from fgfm.decision import Constraints
     from fgfm.io import Dataset, FeatureEncoder
 
-__all__ = [
-    "LoadedModel",
-    "label_frame",
-    "load_decider",
-    "load_model",
-    "make_model",
-    "read_constraints",
-    "require_skops",
-]
-
 
 def require_skops() -> None:
     """Raise before a long fit if models cannot be saved."""

@@ -14,20 +14,6 @@ from fgfm.cli._console import plain_errors
 from fgfm.cli._learners import LEARNERS
 from fgfm.io import FORMATS
 
-__all__ = [
-    "EXPECTED",
-    "Argument",
-    "Option",
-    "command",
-    "dataset_arguments",
-    "file_arguments",
-    "given_options",
-    "label_columns",
-    "n_jobs",
-    "read_flag",
-    "split_names",
-]
-
 Names = list[str] | None
 EXPECTED = {  # the expected measure of a file, by average
     "samples": "mean expected {}",
@@ -61,7 +47,7 @@ def _flag(help: str, *flags: str) -> Option:
 DATA = Argument("DATA", "File of features and labels.")
 PROBS = Argument(
     "PROBS",
-    "Table of marginal probabilities, a column for each label, in a format of --format; - is "
+    "Table of marginal probabilities, with a column for each label, in any format of tables; - is "
     "standard input. Or a folder of .parquet files.",
 )
 OPTIONS = {

@@ -20,8 +20,6 @@ from fgfm.cli._models import LoadedModel, load_model
 if TYPE_CHECKING:
     from fgfm.io import Dataset
 
-__all__ = ["EPILOG", "predict"]
-
 EPILOG = """\b
 Examples:
   fgfm predict films.fgfm new.csv -o sets.csv --ids title

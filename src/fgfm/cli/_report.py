@@ -13,19 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from fgfm._utils.text import clipped, counted, escaped
-from fgfm.cli._evaluation_text import (
-    RULE_NAMES,
-    Result,
-    average_rows,
-    heading,
-    measure_rows,
-    notes,
-)
+from fgfm._utils.text import clipped, escaped
+from fgfm.cli import _evaluation_text as printed
+from fgfm.cli._evaluation_text import RULE_NAMES, Result
 from fgfm.decider import compare
 from fgfm.plotting import CalibrationDisplay, ReportDisplay
-
-__all__ = ["format_report"]
 
 _MOST_LABELS, _HARD_ROWS = 200, 20
 _LENGTH = 60  # of a name
@@ -34,9 +26,9 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; }
 body { padding: 0 1rem; }
 table { border-collapse: collapse; font-size: .85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: .15rem .6rem; text-align: right; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child, .words { overflow-wrap: anywhere; text-align: left; }
-td { white-space: nowrap; } .words { min-width: 6rem; white-space: normal; }
+th, td { padding: .15rem .6rem; text-align: right; border: 0; border-bottom: 1px solid #8884; }
+td:first-child, .words td { overflow-wrap: anywhere; text-align: left; }
+td { white-space: nowrap; } .words td { min-width: 4rem; white-space: normal; }
 .wide { overflow-x: auto; }
 svg { background: #fff; display: block; height: auto; max-width: 36rem; width: 100%; }
 """
@@ -54,16 +46,18 @@ def format_report(result: Result, command: str) -> str:
         '<meta name="viewport" content="width=device-width">'
         f"<title>{_text(title)}</title><style>{_STYLE}</style></head>\n<body>",
         f"<h1>{_text(title)}</h1>",
-        *(f"<p>{_text(line)}</p>" for line in heading(result)),
+        *(f"<p>{_text(line)}</p>" for line in printed.heading(result)),
         "<h2>Gain over thresholds</h2>",
         f"<p>The same probabilities, decided in three ways: F-optimal, the label sets of largest "
         f"expected {f}; all labels with a probability above 0.5; and all labels above t. Instance "
         f"{f} is the mean over rows, macro {f} the mean over labels, micro {f} that of all rows "
         "and labels together. Label sets and t are chosen for each of them.</p>",
-        _table(["", *RULE_NAMES.values(), *gains], average_rows(result)),
-        *(f"<p>{_text(line)}</p>" for line in notes(result)),
+        _table(["", *RULE_NAMES.values(), *gains], printed.average_rows(result)),
+        *(f"<p>{_text(line)}</p>" for line in printed.notes(result)),
         "<h2>All measures</h2>",
-        _table(["Of the label sets of each row", *RULE_NAMES.values()], measure_rows(result)),
+        _table(
+            ["Of the label sets of each row", *RULE_NAMES.values()], printed.measure_rows(result)
+        ),
         "<h2>Calibration</h2>",
         f"<p>Rows are grouped by the {f} that the model expects of its decision. On the diagonal, "
         "they obtain it.</p>",
@@ -86,17 +80,13 @@ def _text(text: str) -> str:
     return escape(escaped(text))
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[int] = ()) -> str:
-    """Return a table whose texts are escaped; some columns have words, the others numbers."""
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]], style: str = "") -> str:
+    """Return a table whose texts are escaped; the style "words" is for columns of words."""
+    import pandas as pd
 
-    def line(row: Sequence[str], tag: str) -> str:
-        styles = [' class="words"' if k in words else "" for k in range(len(row))]
-        cells = zip(styles, map(_text, row), strict=True)
-        return "".join(f"<{tag}{style}>{text}</{tag}>" for style, text in cells)
-
-    body = "".join(f"<tr>{line(row, 'td')}</tr>" for row in rows)
-    head = f"<thead><tr>{line(heads, 'th')}</tr></thead>"
-    return f'<div class="wide"><table>{head}<tbody>{body}</tbody></table></div>'
+    frame = pd.DataFrame([list(map(escaped, row)) for row in rows], columns=list(heads))
+    with pd.option_context("display.max_colwidth", None):
+        return f'<div class="wide">{frame.to_html(index=False, border=0, classes=style)}</div>'
 
 
 def _svg(display: Any, title: str) -> str:
@@ -136,22 +126,18 @@ def _label_table(result: Result, report: Any) -> str:
     order = np.argsort(-true, kind="stable")
     rows = []
     for j in order[:_MOST_LABELS]:
-        defined = [
-            chosen[j],
-            true[j],
-            *(true[j] + sets[:, j].sum() for sets in decided.sets.values()),
-        ]
-        ratios = [*values[j, 0, :2], *values[j, :, 2]]
-        cells = (f"{r:.4f}" if of else "-" for r, of in zip(ratios, defined, strict=True))
+        either = [true[j] + sets[:, j].sum() for sets in decided.sets.values()]
+        ratios = zip(
+            [*values[j, 0, :2], *values[j, :, 2]], [chosen[j], true[j], *either], strict=True
+        )
+        cells = (f"{ratio:.4f}" if of else "-" for ratio, of in ratios)
         rows.append(
             [clipped(result.label_names[j], _LENGTH), str(true[j]), str(chosen[j]), *cells]
         )
     heads = ["label", "true", "decided", "precision", "recall"]
     heads += [f"F{result.beta:g} {name}" for name in RULE_NAMES.values()]
-    more = ""
-    if len(order) > _MOST_LABELS:
-        more = f"<p>{_MOST_LABELS} of {counted(len(order), 'label')}, most frequent first.</p>"
-    return _table(heads, rows, words=[0]) + more
+    more = f"<p>The {_MOST_LABELS} most frequent of {len(order)} labels.</p>"
+    return _table(heads, rows) + more * (len(order) > _MOST_LABELS)
 
 
 def _hard_rows(result: Result) -> str:
@@ -171,4 +157,4 @@ def _hard_rows(result: Result) -> str:
             ]
         )
     heads = ["row", f"expected {f}", f"obtained {f}", "right", "wrong", "missed"]
-    return _table(heads, rows, words=[0, 3, 4, 5])
+    return _table(heads, rows, "words")

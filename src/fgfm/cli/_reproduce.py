@@ -15,8 +15,6 @@ from fgfm.cli import _options as opt
 from fgfm.cli._console import echo, progress, say
 from fgfm.cli._learners import BASE_LEARNERS, make_base_learner
 
-__all__ = ["EPILOG", "reproduce"]
-
 EPILOG = """\b
 Examples:
   fgfm reproduce                                  the whole experiment

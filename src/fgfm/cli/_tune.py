@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from fgfm.evaluation import Comparison
     from fgfm.io import Validation
 
-__all__ = ["EPILOG", "tune"]
-
 EPILOG = """\b
 Examples:
   fgfm tune valid.csv truth.csv -o decider.fgfm
@@ -88,7 +86,7 @@ def tune(context: typer.Context, params: dict[str, Any]) -> None:
     require_skops()
     check_targets(params, "out")
     probs, truth, out, start = params["probs"], params["truth"], params["out"], time.perf_counter()
-    with progress("reading", steps=True) as show:
+    with progress(f"reading {clipped(probs.name, 50)}", steps=True) as show:
         rows = load_validation(
             probs,
             truth,

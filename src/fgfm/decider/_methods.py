@@ -96,7 +96,11 @@ class DeciderMixin(LabelSetMixin):
             expectation for each. ``labels`` is sparse if X has sparse probabilities or names,
             a data frame if X is one, and a list of arrays if X and y were lists in `fit`.
         """
-        rows, decider = self._read(X), self._fitted()
+        return self._decide_rows(self._read(X), average)
+
+    def _decide_rows(self, rows: Probabilities, average: str | None) -> Decision:
+        """Decide rows that have been read."""
+        decider = self._fitted()
         average = decider.average if average is None else average
         rule = decider._rule_of(average)
         chosen, expected_f = rule.decide(rule.read(rows.entries))
@@ -159,7 +163,11 @@ class DeciderMixin(LabelSetMixin):
             The probability of each label under the learned model. With a flat y the probabilities
             of its classes; with lists those of the candidates of each row.
         """
-        rows, decider = self._read(X), self._fitted()
+        return self._proba_of_rows(self._read(X))
+
+    def _proba_of_rows(self, rows: Probabilities) -> Any:
+        """Return the calibrated probabilities of rows that have been read."""
+        decider = self._fitted()
         p = decider._marginals(rows.entries).to_matrix(rows.kind)
         if decider._label_form != "flat":
             return p

@@ -36,7 +36,7 @@ from fgfm.decision._factors import Cardinalities
 from fgfm.decision._floors import warn_about_floors
 from fgfm.decision._marginals import Marginals
 from fgfm.decision._objective import Objective
-from fgfm.decision._problem import decide
+from fgfm.decision._problem import decide_together
 
 __all__ = ["Settings", "ThresholdRule", "Validation", "check_stored", "make_rule"]
 
@@ -337,7 +337,7 @@ class ThresholdRule(Rule):
             average, missed = "macro", missed * len(p.p)  # of all rows, which are one problem
         objective = settings.objective()._replace(nonempty=False, threads=self.threads)
         problem = Marginals.read(matrix, missed=missed or None)
-        labels, f = decide(problem, objective, average)
+        labels, f = decide_together(problem, objective, average)
         warn_about_floors(objective, average, flat=flat)
         return p.choose(labels).astype(np.int8), f[0] if flat else f
 

@@ -40,7 +40,7 @@ that contradicts `nonempty` then gets its NaN without a warning. The ``labelsets
 
 For arrays of PyTorch, CuPy and JAX, ``labels`` and ``expected_f`` are arrays of the same library
 on the same device. CUDA devices decide most problems themselves; all others are decided on the
-host. See :doc:`/gpu`.
+host. See :doc:`/large`.
 
 References
 ----------

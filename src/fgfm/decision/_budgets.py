@@ -63,12 +63,11 @@ class _Rows:
         objective: Objective,
         limits: tuple[int, int],
         weighted: bool = False,
-        tolerance: float = np.inf,
     ) -> None:
         self.proba, self.objective, self.limits = proba, objective, limits
-        self.weighted, self.tolerance = weighted, tolerance
+        self.weighted = weighted
         parameters = objective.kernel_argument, rules(objective.beta), *limits
-        self.task = native.BudgetTask(*parameters, weighted, tolerance)
+        self.task = native.BudgetTask(*parameters, weighted, np.inf)
         n, m = proba.shape
         if isinstance(proba, np.ndarray):
             self.entries = proba.reshape(-1), None, np.arange(0, n * m + 1, max(m, 1))[: n + 1]
@@ -119,20 +118,18 @@ class _Rows:
         least, most = self.limits
         return float(np.maximum(most * multiplier, least * multiplier).sum() + bounds.sum())
 
-    def decide(self, gains: Any) -> tuple[list[Any] | None, Real, Floats]:
-        """Decide by ascent from given gains of columns, which become those of the decision.
+    def decide(self, gains: Any) -> tuple[list[Any], Real, Floats]:
+        """Decide by ascent from gains of columns, which become those of the decision.
 
-        Returns columns, marks and multipliers; None instead of the columns if rows are not valid.
+        Returns columns, marks and multipliers.
         """
         marks, multiplier = np.zeros(len(self.entries[0]), np.int8), np.empty(self.proba.shape[0])
         columns = native.decide_budget(self.task, *self.entries, gains, marks, multiplier)
         return columns, marks, multiplier
 
-    def ascend(self, gains: Any) -> _Ascent | None:
-        """Decide and evaluate; return None if rows are not valid."""
+    def ascend(self, gains: Any) -> _Ascent:
+        """Decide and evaluate."""
         columns, marks, multiplier = self.decide(gains)
-        if columns is None:
-            return None
         value, bounds = self.evaluate(columns, marks, multiplier)
         bound = self.bound(bounds, multiplier)
         if self.entries[1] is not None and multiplier.min(initial=0.0) < 0.0:
@@ -166,11 +163,11 @@ class _Rows:
         return gains
 
 
-def _best(rows: _Rows) -> _Ascent | None:
-    """Decide from several starts, as many as the problem is small; None if rows are not valid."""
+def _best(rows: _Rows) -> _Ascent:
+    """Decide from several starts, as many as the problem is small."""
     n, m = rows.proba.shape
     best = rows.ascend(rows.first_gains())
-    if best is None or best.gap == 0.0:
+    if best.gap == 0.0:
         return best
     small = n * m <= _FEW
     if not small and (best.gap <= _WIDE_GAP or m > _FEW_COLUMNS):
@@ -183,7 +180,6 @@ def _best(rows: _Rows) -> _Ascent | None:
         losses[-1][column] = 0.0
     for loss in losses if small else losses[:_LONG_STARTS]:
         other = rows.ascend(native.GainTable(slope, loss))
-        assert other is not None
         bound = min(best.bound, other.bound)
         if other.value > best.value * (1.0 + 1e-13):
             best = other
@@ -192,17 +188,14 @@ def _best(rows: _Rows) -> _Ascent | None:
 
 
 def maximise_classes(
-    proba: Real, tolerance: float, objective: Objective, weighted: bool
-) -> tuple[npt.NDArray[np.int64], Floats, float] | None:
+    proba: Real, objective: Objective, weighted: bool
+) -> tuple[npt.NDArray[np.int64], Floats, float]:
     """Decide one class for each row of probabilities, (n, C).
 
-    Returns the classes (n,), the expected F of each class (C,), and the gap; or None if a value is
-    not in [0, 1], or the sum of a row differs from 1 by more than `tolerance`.
+    Returns the classes (n,), the expected F of each class (C,), and the gap.
     """
-    rows = _Rows(proba, objective, (1, 1), weighted, tolerance)
+    rows = _Rows(proba, objective, (1, 1), weighted)
     best = _best(rows)
-    if best is None:
-        return None
     classes = np.flatnonzero(best.chosen.view(np.bool_)).astype(np.int64, copy=False)
     classes -= rows.entries[2][:-1]
     return classes, best.expected_f, best.gap
@@ -234,7 +227,7 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     Decision
         With the gap.
     """
-    from fgfm.decision._problem import decide
+    from fgfm.decision._problem import decide_together
 
     marginals = problem.marginals()
     if average == "micro" and marginals is not problem:
@@ -245,7 +238,7 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     n, m = problem.shape
     least, most = _limits(objective, m)
     if least == 0 and most == m:
-        return decide(marginals, objective._replace(limits=None), average)
+        return decide_together(marginals, objective._replace(limits=None), average)
     valid = _with_digits(marginals.valid(), objective, average)
     if average == "micro":
         return _decide_micro(valid, objective, least, most)
@@ -253,16 +246,13 @@ def decide_limited(problem: Any, objective: Objective, average: str) -> Decision
     parameters = objective, (least, most), average == "weighted"
     if dense or n * m <= _MOST_DENSE[least > 0]:
         best = _best(_Rows(np.ascontiguousarray(valid if dense else valid.toarray()), *parameters))
-        assert best is not None
         chosen = best.chosen.reshape(n, m)
         return Decision(chosen if dense else type(valid)(chosen), best.expected_f, best.gap)
     rows = _Rows(valid, *parameters)
     if least > np.diff(valid.indptr).min(initial=m):
         free = rows.ascend(rows.first_gains())
-        assert free is not None
         rows = _Rows(_padded(valid, least, free.gains.loss[:m]), *parameters)
     best = _best(rows)
-    assert best is not None
     return Decision(_marked(rows.proba, best.chosen), best.expected_f, best.gap)
 
 

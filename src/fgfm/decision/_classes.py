@@ -122,28 +122,20 @@ def from_classes(
             "in memory; use proba.compute()"
         )
     place = place_of({"proba": proba}) if is_foreign(proba) else None
-    read = real_array(to_host(proba) if place else proba, "proba", ("row", "class"))
-    values = _softmax(read, "proba") if logits else float_block(read)
+    values = read_classes(to_host(proba) if place else proba, "proba", logits)
     n, m = values.shape
-    slack = _sum_tolerance(read)
     names = list(proba.columns) if frame_library(proba) else range(m)
     counted = counted_classes(labels, average, names, "proba")
-
-    def decide(values: Real, slack: float) -> Any:
-        if counted is not None:
-            return _maximise_micro(values, counted, objective)
-        return maximise_classes(values, slack, objective, average == "weighted")
-
-    # Only the kernel of macro reads whether values are probabilities that sum to 1.
-    decided = decide(values, slack) if values.size and counted is None else None
-    if decided is None:  # perhaps a value or a sum is wrong: an error, or a rounding error
-        _check_classes(values, read, "proba")
-        if n == 0:
-            empty = objective.zero_division
-            decided = np.zeros(0, np.int64), np.full(m, empty) if counted is None else empty, 0.0
-        else:
-            decided = decide(np.clip(values, 0.0, 1.0), np.inf)
-    classes, expected_f, gap = decided
+    classes: Real
+    expected_f: Any
+    if n == 0:
+        empty = objective.zero_division
+        classes, gap = np.zeros(0, np.int64), 0.0
+        expected_f = np.full(m, empty) if counted is None else empty
+    elif counted is None:
+        classes, expected_f, gap = maximise_classes(values, objective, average == "weighted")
+    else:
+        classes, expected_f, gap = _maximise_micro(values, counted, objective)
     if place:
         return Decision(place.array(classes), place.array(expected_f, place.dtype), gap)
     return Decision(*_as_series(classes, expected_f, proba), gap)
@@ -214,26 +206,18 @@ def read_classes(proba: Any, name: str, logits: bool) -> Real:
     if logits:
         return _softmax(read, name)
     values = float_block(read)
-    _check_classes(values, read, name)
-    return np.asarray(np.clip(values, 0.0, 1.0))
-
-
-def _sum_tolerance(read: Real) -> float:
-    """Return how far the sum of a row may be from 1."""
-    return max(tolerance(read), 1e-6)
-
-
-def _check_classes(values: Real, read: Real, name: str) -> None:
-    """Raise unless values are probabilities, and those of each row sum to 1, up to rounding."""
-    check_marginals(read, name, (0, 0))
+    if not (values.min(initial=0.0) >= 0.0 and values.max(initial=0.0) <= 1.0):  # or NaN
+        check_marginals(read, name, (0, 0))
+        values = np.clip(values, 0.0, 1.0)  # of rounding errors
     total = values @ np.ones(values.shape[1], dtype=values.dtype)
-    wrong = ~(np.abs(total - 1.0) <= _sum_tolerance(read))
+    wrong = ~(np.abs(total - 1.0) <= max(tolerance(read), 1e-6))
     if wrong.any():
         row = int(np.argmax(wrong))
         raise ValueError(
             f"{place(name, (row,))} sums to {total[row]:g}: the probabilities of the classes "
             "of a row must sum to 1"
         )
+    return values
 
 
 def _softmax(logits: Real, name: str) -> Real:

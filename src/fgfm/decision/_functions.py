@@ -182,7 +182,8 @@ def from_marginals(
     shared: dict[str, Any] = {"logits": check_flag(logits, "logits")}
     if getattr(proba, "ndim", 0) != 2:
         proba = stacked_classes(proba, logits=logits)
-    if not logits:
+    short = type(proba) is np.ndarray and proba.shape[:1] < (_ENOUGH_ROWS,)
+    if not logits and not short:
         _warn_of_classes(proba)
     arrays = {"proba": proba}
     if missed is not None:

@@ -105,7 +105,8 @@ class Objective(NamedTuple):
         if min_precision is not None or min_recall is not None:
             floors = Floors.checked(min_precision, min_recall)
         beta = check_beta(beta)
-        check_choice(measure, "measure", tuple(MEASURES))
+        if not isinstance(measure, str) or measure not in MEASURES:
+            check_choice(measure, "measure", tuple(MEASURES))
         if beta != 1.0 and not MEASURES[measure].has_beta:
             raise ValueError(f"beta is {beta!r}: it must be 1 if measure is {measure!r}")
         return cls(

@@ -1,4 +1,4 @@
-"""`Problem`: what is known of the labels of n rows; `decide_arrays`, the way from arguments to it.
+"""`Problem`: what is known of the labels of n rows; `decide_arrays`, the way to it and back.
 
 Lists, masked arrays, data frames and whatever NumPy converts become problems of NumPy arrays; so
 do arrays of PyTorch, CuPy and JAX, unless a Triton kernel decides them on their device, and the
@@ -20,6 +20,7 @@ from fgfm._utils.blocks import run_blocks
 from fgfm._utils.rows import as_frames, frame_library
 from fgfm._utils.validation import check_choice, is_flat
 from fgfm.decision._arrays import (
+    Place,
     describe,
     has_kernels,
     is_foreign,
@@ -117,10 +118,21 @@ def decide_arrays(
         from fgfm.decision._floors import check_floors
 
         check_floors(objective, average, missed, flat=flat)
-    if is_numpy:
-        decision = decide(kind.read(*arrays.values(), **shared), objective, average)
-    else:
-        decision = _decide_others(kind, arrays, objective, average, shared)
+    place, decision = None, None
+    if not is_numpy:
+        check_array_types(arrays)
+        place = place_of(arrays) if is_foreign(first) else None
+        decision = _decide_elsewhere(kind, arrays, objective, average, shared, place)
+    if decision is None:
+        host = arrays.values() if place is None else map(to_host, arrays.values())
+        problem = kind.read(*host, **shared)
+        if average == "samples":
+            decision = problem.decide_rows(objective)
+        else:
+            decision = decide_together(problem, objective, average)
+    if place is not None:
+        labels, expected_f = place.array(decision.labels), decision.expected_f
+        decision = Decision(labels, place.array(expected_f, place.dtype), decision.gap)
     if objective.floors is not None:
         from fgfm.decision._floors import warn_about_floors
 
@@ -135,33 +147,28 @@ def decide_arrays(
     return Decision(*as_frames(*decision, first, columns, average), decision.gap)
 
 
-def _decide_others(
+def _decide_elsewhere(
     kind: type[Problem],
     arrays: Mapping[str, Any],
     objective: Objective,
     average: str,
     shared: Mapping[str, Any],
-) -> Decision:
-    """Decide from what is not an array of NumPy; the decision of lists and frames is of NumPy."""
-    check_array_types(arrays)
-    first = next(iter(arrays.values()))
-    if is_foreign(first):
-        place, decision = place_of(arrays), None
-        if place.is_cuda and kind.kernel_on_device and has_kernels():
-            from fgfm.decision import gpu
+    place: Place | None,
+) -> Decision | None:
+    """Decide on the device of the arrays, or lazily; return None if this is done here."""
+    if place is not None:
+        name = kind.kernel_on_device
+        if not (place.is_cuda and name and has_kernels()):
+            return None
+        from fgfm.decision import gpu
 
-            name, tensors = kind.kernel_on_device, tensors_of(arrays)
-            decision = gpu.decide(name, tensors, shared, objective, average, _decide_marginal_rows)
-        if decision is None:
-            host = [to_host(array) for array in arrays.values()]
-            decision = decide(kind.read(*host, **shared), objective, average)
-        labels, expected_f = decision
-        return Decision(place.array(labels), place.array(expected_f, place.dtype), decision.gap)
+        tensors = tensors_of(arrays)
+        return gpu.decide(name, tensors, shared, objective, average, _decide_marginal_rows)
     from fgfm.decision._dask import any_dask, decide_lazily
 
     if any_dask(*arrays.values()):
         return decide_lazily(kind, arrays, objective, average, shared)
-    return decide(kind.read(*arrays.values(), **shared), objective, average)
+    return None
 
 
 def _decide_marginal_rows(proba: Real, objective: Objective) -> Decision:
@@ -202,15 +209,13 @@ def _check_list(value: Any, name: str) -> None:
         value = value[0]
 
 
-def decide(problem: Problem, objective: Objective, average: str) -> Decision:
-    """Decide each row, each label over the rows, or all entries together.
+def decide_together(problem: Problem, objective: Objective, average: str) -> Decision:
+    """Decide each label over the rows, or all entries.
 
     Rows are independent of each other. So are the entries of a column: its marginals determine
     it. All entries together are one row in which every given row is a factor, or several
     (docs/design.md, "Averages"). Weights of labels ("weighted") change no decision.
     """
-    if average == "samples":
-        return problem.decide_rows(objective)
     if problem.shape[0] == 0:
         count = 1 if average == "micro" else problem.shape[1]
         expected_f = np.full(count, objective.value_without_labels)

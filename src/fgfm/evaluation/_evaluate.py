@@ -357,9 +357,10 @@ def _decide(model: Any, X: Any) -> tuple[dict[str, Labels], Floats, Floats]:
     classifier = _final_classifier(model)
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         X = model[:-1].transform(X)
-    decisions = {average: classifier.decide(X, average=average) for average in _AVERAGES}
+    rows = classifier._read(X)  # the model predicts once, for all averages
+    decisions = {average: classifier._decide_rows(rows, average) for average in _AVERAGES}
     sets = {average: np.asarray(d.labels).astype(np.bool_) for average, d in decisions.items()}
-    return sets, classifier.predict_proba(X), np.asarray(decisions["samples"].expected_f)
+    return sets, classifier._proba_of_rows(rows), np.asarray(decisions["samples"].expected_f)
 
 
 def _score(

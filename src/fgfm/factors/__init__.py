@@ -1,8 +1,6 @@
 """Label factors: which labels depend on each other given the features.
 
 - `ILFCompo`: find the irreducible label factors of data;
-- `MutualInformation`, `GCM`: tests of all pairs of labels, for discrete and for any features, with
-  the result `PairwiseResult`;
 - `group_labels`, `published_grouping`: factors from p-values;
 - `g_test`: the G test of two discrete variables;
 - `markov_boundary`: the features that matter to a label;
@@ -18,18 +16,12 @@ from __future__ import annotations
 
 from fgfm.factors._dag import factors_from_dag
 from fgfm.factors._g_test import g_test
-from fgfm.factors._gcm import GCM
 from fgfm.factors._ilf import ILFCompo
 from fgfm.factors._label_graph import group_labels, published_grouping
 from fgfm.factors._markov_boundary import markov_boundary
-from fgfm.factors._mutual_information import MutualInformation
-from fgfm.factors._pairwise import PairwiseResult
 
 __all__ = [
-    "GCM",
     "ILFCompo",
-    "MutualInformation",
-    "PairwiseResult",
     "factors_from_dag",
     "g_test",
     "group_labels",

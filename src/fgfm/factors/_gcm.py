@@ -31,10 +31,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_random_state
 
-from fgfm.factors._pairwise import PairwiseResult, check_labels
+from fgfm.factors._pairwise import PairwiseResult
 from fgfm.factors._regression import combine_columns, regress_labels, scale, standardise
 from fgfm.factors._residual_products import Residuals, pairwise_p_values, residual_moments
 
@@ -48,11 +47,12 @@ _N_TARGETS = 32  # random combinations of columns that trees are grown for
 _MIN_ROWS = 20  # of a leaf
 
 
-class GCM(BaseEstimator):  # type: ignore[misc]
+def pairs_by_gcm(
+    X: Any, Y: npt.NDArray[np.bool_], random_state: Any, n_jobs: int | None
+) -> PairwiseResult:
     r"""Test all pairs of labels for independence given features of any kind.
 
-    For each pair of labels the null hypothesis is that they are independent given X. The p-value
-    is the smallest of up to three, Sidak-corrected for their number:
+    The p-value of a pair is the smallest of up to three, Sidak-corrected for their number:
 
     - mean: :math:`T_{ij}`, is the average of :math:`R_i R_j` zero?
     - groups of rows that differ in the fitted probabilities: is the average the same in each?
@@ -62,21 +62,11 @@ class GCM(BaseEstimator):  # type: ignore[misc]
     - the same for groups that differ in the products themselves, found on the other half of the
       rows.
 
-    Parameters
-    ----------
-    random_state : int, RandomState instance or None, default=None
-        Seed of the forest and of the groups.
-
-    See Also
-    --------
-    PairwiseResult : The result of `pairs`.
-
-    Notes
-    -----
-    Rows must be independent of each other: duplicates of a row predict each other. A label with
-    very few positive (or negative) rows is tested, but is found to depend on another only if they
-    have more common rows than a Poisson variable allows. A constant label is independent of all
-    others: p = 1.
+    P-values are symmetric; the effects are estimated root mean square correlations of the
+    residuals given x, in [0, 1]. Rows must be independent of each other: duplicates of a row
+    predict each other. A label with very few positive (or negative) rows is tested, but is found
+    to depend on another only if they have more common rows than a Poisson variable allows. A
+    constant label is independent of all others: p = 1.
 
     The regression is linear or logistic ridge, whichever predicts the label better, followed by a
     random forest on the residuals, for all labels at once. It finds linear effects at any sample
@@ -86,67 +76,28 @@ class GCM(BaseEstimator):  # type: ignore[misc]
     it rejected 0.005 to 0.02 of independent pairs for a logistic curve of slope 3 or 4 along the
     sum of 5 or 10 features (n = 200 to 3000), but 0.06 for a jump from 0.1 to 0.9 along it
     (n = 1000).
-
-    Examples
-    --------
-    Labels 0 and 1 depend on the same feature and on nothing else; label 2 depends on label 1, with
-    a sign that changes with another feature.
-
-    >>> import numpy as np
-    >>> from fgfm.factors import GCM
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(500, 3))
-    >>> Y = (X[:, [0, 0, 0]] + rng.normal(size=(500, 3)) > 0).astype(int)
-    >>> Y[:, 2] = np.where(X[:, 1] > 0, Y[:, 1], 1 - Y[:, 1]) ^ (rng.random(500) < 0.1)
-    >>> GCM(random_state=0).pairs(X, Y).p_values <= 0.01
-    array([[False, False, False],
-           [False, False,  True],
-           [False,  True, False]])
     """
-
-    def __init__(self, random_state: Any = None) -> None:
-        self.random_state = random_state
-
-    def pairs(self, X: Any, Y: Any, *, n_jobs: int | None = None) -> PairwiseResult:
-        """Test all pairs of labels.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n, d)
-            Features.
-        Y : array-like or sparse matrix of shape (n, m)
-            Labels, 0 or 1.
-        n_jobs : int, optional
-            Number of jobs for the regressions. The result does not depend on it.
-
-        Returns
-        -------
-        PairwiseResult
-            Symmetric p-values; the effects are estimated root mean square correlations of the
-            residuals given x, in [0, 1].
-        """
-        X = _check_features(X)
-        labels = check_labels(Y, X.shape[0])  # (n, m)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        m = labels.shape[1]
-        varied = np.flatnonzero(labels.any(axis=0) & ~labels.all(axis=0))
-        p_values, effects = np.ones((m, m)), np.zeros((m, m))
-        if len(varied) > 1:
-            # Trees read single precision, which loses small variation around a large mean.
-            Z = scale(X) if sparse.issparse(X) else standardise(X)
-            target = labels[:, varied].astype(np.float64)
-            residuals = residual_moments(target, *regress_labels(Z, target, rng, n_jobs))
-            groupings = [_groups_by_fit(Z, residuals, rng), _groups_by_products(Z, residuals, rng)]
-            result = pairwise_p_values(residuals, groupings)
-            p_values[np.ix_(varied, varied)] = result.p_values
-            effects[np.ix_(varied, varied)] = result.effects
-        np.fill_diagonal(p_values, np.nan)
-        np.fill_diagonal(effects, np.nan)
-        return PairwiseResult(p_values, effects, None)
+    X = _check_features(X)
+    rng = np.random.default_rng(check_random_state(random_state).randint(2**31))
+    m = Y.shape[1]
+    varied = np.flatnonzero(Y.any(axis=0) & ~Y.all(axis=0))
+    p_values, effects = np.ones((m, m)), np.zeros((m, m))
+    if len(varied) > 1:
+        # Trees read single precision, which loses small variation around a large mean.
+        Z = scale(X) if sparse.issparse(X) else standardise(X)
+        target = Y[:, varied].astype(np.float64)
+        residuals = residual_moments(target, *regress_labels(Z, target, rng, n_jobs))
+        groupings = [_groups_by_fit(Z, residuals, rng), _groups_by_products(Z, residuals, rng)]
+        result = pairwise_p_values(residuals, groupings)
+        p_values[np.ix_(varied, varied)] = result.p_values
+        effects[np.ix_(varied, varied)] = result.effects
+    np.fill_diagonal(p_values, np.nan)
+    np.fill_diagonal(effects, np.nan)
+    return PairwiseResult(p_values, effects, None)
 
 
 def _check_features(X: Any) -> Any:
-    """Validate features, and densify sparse ones that are small enough."""
+    """Return features as floats, and densify sparse ones that are small enough."""
     X = check_array(
         X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", input_name="X"
     )

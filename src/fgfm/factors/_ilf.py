@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.names import check_same_index
 from fgfm._utils.validation import check_choice, check_count, check_fraction
+from fgfm.factors._contingency import count_levels
 from fgfm.factors._feature_types import (
     as_numbers,
     has_missing,
@@ -25,9 +26,9 @@ from fgfm.factors._feature_types import (
     rows_in_populated_strata,
 )
 from fgfm.factors._g_test import KINDS
-from fgfm.factors._gcm import GCM
+from fgfm.factors._gcm import pairs_by_gcm
 from fgfm.factors._label_graph import CORRECTIONS, group_labels
-from fgfm.factors._mutual_information import MutualInformation
+from fgfm.factors._mutual_information import pairs_given_boundaries
 from fgfm.factors._pairwise import PairwiseResult, check_labels
 
 _TESTS = ("auto", *KINDS, "gcm")
@@ -48,21 +49,23 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    test : {"auto", "mi", "moments", "gcm"} or object, default="auto"
+    test : {"auto", "mi", "moments", "gcm"}, default="auto"
         Test of pairs of labels.
 
-        - "mi": G tests given the Markov boundary of one of the two labels, for discrete features,
-          with the exact mean of G as degrees of freedom (`MutualInformation`): the paper's test
-          without the noise of its random tables;
+        - "mi": G tests given the Markov boundary of one of the two labels (`markov_boundary`), for
+          discrete features, with the exact mean of G as degrees of freedom (`g_test`): the paper's
+          test without the noise of its random tables;
         - "moments": the same with the exact mean and variance of G. With small strata "mi" rejects
           far more rarely than alpha, and finds less; this test keeps its level;
-        - "gcm": the generalised covariance measure, for any features (`GCM`); categories are
-          one-hot encoded, and missing numbers replaced by the mean, with an indicator;
+        - "gcm": the generalised covariance measure (Shah and Peters, 2020), for any features;
+          categories are one-hot encoded, and missing numbers replaced by the mean, with an
+          indicator. It finds linear effects at any sample size, curves and steps from about 200
+          rows, but pure interactions of continuous features only from some thousand rows;
         - "auto": "moments" if the features are integers or categories with at most `max_levels`
           levels, there are five rows or more for each feature, and half of the rows or more are in
-          strata of five rows or more; otherwise "gcm";
-        - an object with a method ``pairs(X, Y, *, n_jobs)`` that returns a
-          `PairwiseResult`.
+          strata of five rows or more; otherwise "gcm".
+
+        For p-values of another test: `group_labels`.
     alpha : float, default=0.01
         Two labels are dependent if their p-value, corrected, is at most alpha. It is also the
         level of the tests that select features, which are not corrected.
@@ -96,14 +99,14 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
         The p-value of each possible edge, symmetric and corrected; edges have at most `alpha`.
     effects_ : ndarray of shape (m, m)
         Strength of the dependence in the unit of the test: for G tests the empirical conditional
-        mutual information in nats.
+        mutual information in nats, for "gcm" the correlation of the residuals.
     graph_ : sparse array of shape (m, m)
         The edges, symmetric; its connected components are the factors.
     cuts_ : list of Cut
         The edges (i, j, p_value) that `max_factor_size` removed, weakest first.
     markov_boundaries_ : list of ndarray, or None
         The features conditioned on for each label, if the test selects features.
-    test_ : object
+    test_ : str
         The test that was used.
     label_names_in_ : ndarray of shape (m,)
         Names of the labels, if Y has names.
@@ -238,19 +241,24 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
                     f"X has missing values: with test={self.test!r} it must not have any; encode "
                     "them as one more level"
                 )
-            self.test_ = MutualInformation(alpha, self.test, max_levels=self.max_levels)
-            return self.test_._pairs(X, Y, self.n_jobs)
-        if not isinstance(self.test, str):
-            self.test_ = _with_seed(self.test, self.random_state)
-            return _check_result(self.test_.pairs(X, Y, n_jobs=self.n_jobs), Y.shape[1])
+            levels = count_levels(X)  # before encoding, which allocates an indicator per level
+            wide = np.flatnonzero(levels > self.max_levels)
+            if len(wide):
+                raise ValueError(
+                    f"X[:, {wide[0]}] has {levels[wide[0]]} levels: discrete features "
+                    f"must not have more than max_levels={self.max_levels}; discretise it, or "
+                    "use a test for continuous features (test='gcm')"
+                )
+            self.test_ = self.test
+            return pairs_given_boundaries(X, Y, alpha, self.test_, self.n_jobs)
         if self.test == "auto" and self._suits_g_tests(X):
-            self.test_ = MutualInformation(alpha, _AUTO_DISCRETE)
-            result = self.test_._pairs(X, Y, self.n_jobs)
+            self.test_ = _AUTO_DISCRETE
+            result = pairs_given_boundaries(X, Y, alpha, self.test_, self.n_jobs)
             boundaries = result.markov_boundaries or []
             if rows_in_populated_strata(X, boundaries) >= _POPULATED_SHARE:
                 return result
-        self.test_ = GCM(self.random_state)
-        return self.test_.pairs(as_numbers(X), Y, n_jobs=self.n_jobs)
+        self.test_ = "gcm"
+        return pairs_by_gcm(as_numbers(X), Y, self.random_state, self.n_jobs)
 
     def _suits_g_tests(self, X: Any) -> bool:
         """Return True if the features are discrete, without missing values, and not too many."""
@@ -261,34 +269,9 @@ class ILFCompo(BaseEstimator):  # type: ignore[misc]
     def _check_parameters(self) -> float:
         """Validate the parameters, and return alpha as a float."""
         check_choice(self.correction, "correction", CORRECTIONS)
-        if isinstance(self.test, str):
-            check_choice(self.test, "test", _TESTS)
-        elif isinstance(self.test, type) or not callable(getattr(self.test, "pairs", None)):
-            raise TypeError(
-                f"test is {self.test!r}: it must be one of {', '.join(map(repr, _TESTS))}, "
-                "or an object (an instance) with a method pairs(X, Y, *, n_jobs)"
-            )
+        check_choice(self.test, "test", _TESTS)
         if self.max_factor_size is not None:
             check_count(self.max_factor_size, "max_factor_size", 1)
         check_count(self.max_levels, "max_levels", 1)
         n_threads(self.n_jobs)
         return check_fraction(self.alpha, "alpha")
-
-
-def _with_seed(test: Any, seed: Any) -> Any:
-    """Return the user's test, or a clone of it with our seed if it has none."""
-    if getattr(test, "random_state", seed) is not None:
-        return test
-    return clone(test).set_params(random_state=seed) if hasattr(test, "get_params") else test
-
-
-def _check_result(result: Any, m: int) -> PairwiseResult:
-    """Validate the result of the user's test."""
-    p_values, effects, boundaries = result
-    for name, matrix in (("p_values", p_values), ("effects", effects)):
-        if np.shape(matrix) != (m, m):
-            raise ValueError(
-                f"test.pairs returned {name} of shape {np.shape(matrix)}: "
-                f"with {m} labels it must be {(m, m)}"
-            )
-    return PairwiseResult(np.asarray(p_values), np.asarray(effects), boundaries)

@@ -12,21 +12,12 @@ from fgfm._utils.validation import check_same_rows, label_sets
 
 
 class PairwiseResult(NamedTuple):
-    """Tests of all pairs of m labels given the features.
+    """Tests of all pairs of m labels given the features."""
 
-    Attributes
-    ----------
-    p_values : ndarray of shape (m, m)
-        ``p_values[i, j]`` is the p-value of label i against label j; NaN on the diagonal.
-    effects : ndarray of shape (m, m)
-        Strength of the dependence, in the unit of the test; NaN on the diagonal.
-    markov_boundaries : list of ndarray, or None
-        The features conditioned on for each label, if the test selects features.
-    """
-
+    # (m, m): the p-value of label i against label j; NaN on the diagonal
     p_values: npt.NDArray[np.float64]
-    effects: npt.NDArray[np.float64]
-    markov_boundaries: list[npt.NDArray[Any]] | None = None
+    effects: npt.NDArray[np.float64]  # (m, m): strength of the dependence, in the unit of the test
+    markov_boundaries: list[npt.NDArray[Any]] | None  # of each label, if the test selects features
 
 
 def check_labels(Y: Any, n: int, name: str = "Y") -> npt.NDArray[np.bool_]:

@@ -11,32 +11,18 @@ the rule.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from fgfm.io._decide import DecideReport, decide
-    from fgfm.io._encoder import FeatureEncoder
-    from fgfm.io._errors import DataError
-    from fgfm.io._formats import FORMATS
-    from fgfm.io._load import Dataset, load, load_blocks
-    from fgfm.io._validation import Validation, load_validation
-    from fgfm.io._write import LabelSetWriter, ProbabilityWriter
+from fgfm.io._decide import DecideReport, decide
+from fgfm.io._errors import DataError
+from fgfm.io._formats import FORMATS
+from fgfm.io._load import Dataset, load, load_blocks
+from fgfm.io._validation import Validation, load_validation
+from fgfm.io._write import LabelSetWriter, ProbabilityWriter
 
-_MODULE_OF = {  # imported on first use: deciding needs neither scikit-learn nor pandas
-    "FORMATS": "_formats",
-    "DataError": "_errors",
-    "Dataset": "_load",
-    "DecideReport": "_decide",
-    "FeatureEncoder": "_encoder",
-    "LabelSetWriter": "_write",
-    "ProbabilityWriter": "_write",
-    "Validation": "_validation",
-    "decide": "_decide",
-    "load": "_load",
-    "load_blocks": "_load",
-    "load_validation": "_validation",
-}
+if TYPE_CHECKING:
+    from fgfm.io._encoder import FeatureEncoder
+
 __all__ = [
     "FORMATS",
     "DataError",
@@ -54,11 +40,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _MODULE_OF:
+    if name != "FeatureEncoder":  # imported on first use: deciding does not need scikit-learn
         raise AttributeError(f"fgfm.io has no attribute {name!r}")
-    value = getattr(import_module(f"fgfm.io.{_MODULE_OF[name]}"), name)
-    globals()[name] = value  # found there the next time
-    return value
+    from fgfm.io._encoder import FeatureEncoder
+
+    return FeatureEncoder
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
+from scipy import sparse
 
 from fgfm._utils.text import quoted
 from fgfm.io._cells import Faults
@@ -24,8 +25,6 @@ from fgfm.io._errors import DataError
 from fgfm.io._files import TextFormat, check_names, open_text, source_name
 from fgfm.io._sparse import SparseRows
 from fgfm.io._tables import Table
-
-__all__ = ["open_arff", "read_xml_labels"]
 
 _QUOTED = r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\""
 _ATTRIBUTE = re.compile(rf"@attribute\s+({_QUOTED}|[^\s'\"{{]\S*)\s*(.+)", re.IGNORECASE)
@@ -58,14 +57,26 @@ def open_arff(path: Any, text: TextFormat, encoder: Any) -> Iterator[Table | Spa
     if not rows:
         reason = "there are no rows after @data" if rows is not None else "there is no @data"
         raise DataError(f"{reason}: the file is truncated, or is not ARFF", source=source)
-    check_names(list(attributes), source)
-    labels = _declared_labels(path, relation, list(attributes), source)
-    read = _read_sparse if rows[0][1].startswith("{") else _read_dense
-    content = read(rows, attributes, source)
-    if isinstance(content, SparseRows):
-        yield content._replace(declared=labels)
-    else:
-        yield Table.of(source, content, labels)
+    names = list(attributes)
+    check_names(names, source)
+    labels = _declared_labels(path, relation, names, source)
+    if not rows[0][1].startswith("{"):
+        columns = dict(zip(names, _dense_columns(rows, len(names), source), strict=True))
+        yield Table.of(source, _typed(columns, attributes, source), labels)
+        return
+    index, texts = _entries(rows, len(names), source)
+    if all(values is None for values in attributes.values()):
+        numbers = _typed({"": texts}, {"": None}, source)[""].to_numpy(zero_copy_only=False)
+        X = sparse.csr_array((numbers, tuple(index.T)), shape=(len(rows), len(names)))
+        yield SparseRows(source, X, names, labels)
+        return
+    columns = {  # where no entry is: the first value
+        name: ["0" if values is None else (values or [""])[0]] * len(rows)
+        for name, values in attributes.items()
+    }
+    for (row, j), cell in zip(index.tolist(), texts, strict=True):
+        columns[names[j]][row] = None if cell == "?" else cell
+    yield Table.of(source, _typed(columns, attributes, source), labels)
 
 
 def _add_attribute(line: str, attributes: Attributes, source: str, k: int) -> None:
@@ -100,18 +111,6 @@ def _split(text: str) -> list[str]:
     return [_unquoted(value) for value in _VALUE.findall(text + ",")[:-1]]
 
 
-def _read_dense(rows: list[tuple[int, str]], attributes: Attributes, source: str) -> Any:
-    """Return the columns of dense rows."""
-    cells = []
-    for k, line in rows:
-        cells.append([None if value == "?" else value for value in _split(line)])
-        if len(cells[-1]) != len(attributes):
-            reason = f"there are {len(cells[-1])} values: the header has {len(attributes)}"
-            raise DataError(f"{reason} attributes", source=source, line=k)
-    columns = dict(zip(attributes, zip(*cells, strict=True), strict=True))
-    return _typed(columns, attributes, source)
-
-
 def _typed(columns: dict[str, Any], attributes: Attributes, source: str) -> dict[str, Any]:
     """Return arrays of pyarrow: numbers where an attribute has no values, else texts."""
     import pyarrow as pa
@@ -124,11 +123,18 @@ def _typed(columns: dict[str, Any], attributes: Attributes, source: str) -> dict
     return found
 
 
-def _read_sparse(rows: list[tuple[int, str]], attributes: Attributes, source: str) -> Any:
-    """Return sparse rows, or columns if an attribute has values other than numbers."""
-    from scipy import sparse
+def _dense_columns(rows: list[tuple[int, str]], p: int, source: str) -> Iterator[Any]:
+    cells = []
+    for k, line in rows:
+        cells.append([None if value == "?" else value for value in _split(line)])
+        if len(cells[-1]) != p:
+            reason = f"there are {len(cells[-1])} values: the header has {p} attributes"
+            raise DataError(reason, source=source, line=k)
+    return zip(*cells, strict=True)
 
-    names, p, n = list(attributes), len(attributes), len(rows)
+
+def _entries(rows: list[tuple[int, str]], p: int, source: str) -> tuple[Any, list[str]]:
+    """Return the row and column of each entry of sparse rows, and its text."""
     where: list[tuple[int, int]] = []
     texts: list[str] = []
     for row, (k, line) in enumerate(rows):
@@ -149,18 +155,7 @@ def _read_sparse(rows: list[tuple[int, str]], attributes: Attributes, source: st
             where.append((row, int(match[1])))
             texts.append(_unquoted(match[2]))
             at = match.end()
-    if any(values is not None for values in attributes.values()):  # absent: the first one
-        columns: dict[str, list[str | None]] = {
-            name: ["0" if values is None else (values or [""])[0]] * n
-            for name, values in attributes.items()
-        }
-        for (row, j), text in zip(where, texts, strict=True):
-            columns[names[j]][row] = None if text == "?" else text
-        return _typed(columns, attributes, source)
-    index = np.array(where, dtype=np.int64).reshape(-1, 2)
-    values = _typed({"": texts}, {"": None}, source)[""].to_numpy(zero_copy_only=False)
-    X = sparse.csr_array((values, (index[:, 0], index[:, 1])), shape=(n, p))
-    return SparseRows(source, X, names)
+    return np.array(where, dtype=np.int64).reshape(-1, 2), texts
 
 
 def _declared_labels(path: Any, relation: str, names: list[str], source: str) -> Any:

@@ -19,16 +19,6 @@ import numpy.typing as npt
 from fgfm._utils.text import quoted
 from fgfm.io._errors import DataError
 
-__all__ = [
-    "BINARY_WORDS",
-    "Faults",
-    "as_array",
-    "as_days",
-    "as_numbers",
-    "as_texts",
-    "date_format",
-]
-
 # Texts for a missing value, in lower case.
 _MISSING = ("", "?", "na", "n/a", "nan", "null", "none")
 # Texts for 0 and 1, in lower case.

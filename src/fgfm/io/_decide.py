@@ -26,8 +26,6 @@ from fgfm.io._write import LabelSetWriter
 if TYPE_CHECKING:
     from fgfm.decider import FDecider
 
-__all__ = ["DecideReport", "decide"]
-
 _STAMP = "fgfm.decide"  # the key of the metadata that say how a file was made
 _TOTALS = "fgfm.totals"
 
@@ -69,28 +67,10 @@ class _Settings(NamedTuple):
 class _Totals(NamedTuple):
     """Totals over the rows of a file."""
 
-    rows: int = 0
-    sum_f: float = 0.0  # of expected F-measures
-    defined: int = 0  # problems (rows, labels, or all entries) that have one
-    empty: int = 0  # rows in which no label is possible, against `nonempty`
-    first_empty: int = 0
-    average: str = "samples"
-
-    def add(self, rows: int, expected_f: Any) -> _Totals:
-        """Return totals with those of further rows."""
-        if expected_f is None:
-            return self._replace(rows=self.rows + rows)
-        undefined = np.isnan(expected_f)
-        empty = int(undefined.sum()) if self.average == "samples" else 0
-        is_first = empty and not self.empty
-        return _Totals(
-            self.rows + rows,
-            self.sum_f + float(np.nansum(expected_f)),
-            self.defined + int((~undefined).sum()),
-            self.empty + empty,
-            self.rows + int(np.argmax(undefined)) if is_first else self.first_empty,
-            self.average,
-        )
+    rows: int
+    sum_f: float  # of expected F-measures
+    defined: int  # problems (rows, labels, or all entries) that have one
+    average: str
 
 
 def decide(
@@ -198,21 +178,12 @@ def decide(
     if "-" not in names and os.path.realpath(source) == os.path.realpath(target):
         raise ValueError(f"target is {target}, as source is: they must be two files")
     kept = 0
-    with warnings.catch_warnings():  # such rows are counted, and reported once
+    with warnings.catch_warnings():  # such rows are counted, and reported once for a file
         warnings.filterwarnings("ignore", message="rows without probability")
         if os.path.isdir(source):
             totals, kept = _decide_folder(Path(source), Path(target), settings, n_jobs, progress)
         else:
             totals = [_decide_file(source, target, settings, n_jobs, progress)]
-    empty = sum(one.empty for one in totals)
-    if empty:
-        first = next(one.first_empty for one in totals if one.empty)
-        warnings.warn(
-            f"all probabilities of row {first} are 0, which contradicts nonempty: it gets the "
-            f"empty set and no expected F-measure ({counted(empty, 'such row')})",
-            UserWarning,
-            stacklevel=2,
-        )
     rows, defined = sum(one.rows for one in totals), sum(one.defined for one in totals)
     mean = sum(one.sum_f for one in totals) / defined if defined else float("nan")
     return DecideReport(rows, mean, totals[0].average, time.perf_counter() - start, kept)
@@ -247,17 +218,33 @@ def _decide_file(
         source, logits=bool(logits), labels=labels, **settings.reading
     ) as table:
         average, together, rule = _make_rule(settings, table, n_jobs)
-        totals = _Totals(average=average)
+        rows = defined = first = empty = 0
+        sum_f = 0.0
         with LabelSetWriter(target, table.label_names, **settings.writing) as writer:
             for proba, ids in [table.read()] if together else table.blocks:
                 n = proba.shape[0]
                 sets, expected_f = rule(proba) if n else (np.zeros(proba.shape), np.zeros(0))
                 writer.write(sets, expected_f if average == "samples" else None, ids)
-                totals = totals.add(n, expected_f)
+                if expected_f is not None:
+                    undefined = np.isnan(expected_f)
+                    if average == "samples" and undefined.any():
+                        first = first if empty else rows + int(np.argmax(undefined))
+                        empty += int(undefined.sum())
+                    sum_f += float(np.nansum(expected_f))
+                    defined += int((~undefined).sum())
+                rows += n
                 if progress is not None:
-                    progress(totals.rows)
+                    progress(rows)
+            totals = _Totals(rows, sum_f, defined, average)
             if stamp is not None:
                 writer.metadata = {_STAMP: stamp, _TOTALS: json.dumps(totals)}
+    if empty:
+        warnings.warn(
+            f"{table.source}: all probabilities of row {first} are 0, which contradicts nonempty: "
+            f"it gets the empty set and no expected F-measure ({counted(empty, 'such row')})",
+            UserWarning,
+            stacklevel=3,
+        )
     return totals
 
 

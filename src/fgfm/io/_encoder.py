@@ -24,8 +24,6 @@ from fgfm.io._errors import DataError
 from fgfm.io._files import check_names
 from fgfm.io._kinds import MANY, check_notation, count_tokens, find_kind
 
-__all__ = ["ColumnSummary", "FeatureEncoder"]
-
 KINDS = ("number", "category", "date", "text")  # that can be declared
 # Parts of a date, beside the days since the first one, and their names in pandas.
 DATE_PARTS = {"year": "year", "month": "month", "weekday": "day_of_week"}

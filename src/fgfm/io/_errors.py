@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 from fgfm._utils.text import quoted
 
-__all__ = ["DataError"]
-
 
 class DataError(ValueError):
     """Raised when a file or a table does not hold valid data.

@@ -17,8 +17,6 @@ from fgfm._utils.text import quoted
 from fgfm._utils.validation import check_choice, check_flag
 from fgfm.io._errors import DataError
 
-__all__ = ["Chained", "TextFormat", "bad_encoding", "check_names", "open_bytes", "open_text"]
-
 
 class TextFormat(NamedTuple):
     """How text files are written: the delimiter and header are those of CSV."""

@@ -17,8 +17,6 @@ from fgfm.io._files import TextFormat, bad_encoding, open_bytes
 from fgfm.io._sparse import open_svmlight, open_xmc
 from fgfm.io._tables import open_csv, open_excel, open_jsonl, open_parquet
 
-__all__ = ["FORMATS", "detect_format", "open_file", "suffix_format"]
-
 
 class Format(NamedTuple):
     """A format of files.

@@ -13,8 +13,6 @@ from fgfm._utils.text import quoted
 from fgfm.io._cells import as_numbers, as_texts, date_format
 from fgfm.io._errors import DataError
 
-__all__ = ["ID_NAME", "MANY", "check_notation", "count_tokens", "find_kind"]
-
 MANY = 20  # rows from which a different value in each row makes an identifier
 _LONG = 8.0  # tokens per text from which repeated texts are free text too
 _SAMPLE = 1000  # distinct texts in which tokens are counted

@@ -19,15 +19,6 @@ from fgfm._utils.text import listed, missing_columns, near_match, quoted
 from fgfm.io._cells import BINARY_WORDS, as_texts
 from fgfm.io._errors import DataError
 
-__all__ = [
-    "Labels",
-    "check_size",
-    "label_order",
-    "likely_labels",
-    "read_labels",
-    "select_columns",
-]
-
 _SEPARATORS = (";", "|", ",")  # of label lists, by preference
 _MANY = 20  # rows from which labels must be repeated
 _MAX_BYTES = 1 << 32  # labels are a dense matrix
@@ -90,7 +81,7 @@ def read_labels(
     """
     if _are_flags(columns) or set(columns) == set(known or ()):
         return _from_flags(columns, source, known, missing)
-    lists: list[set[str]] = [set() for _ in range(_length(columns))]
+    lists: list[set[str]] = [set() for _ in next(iter(columns.values()))]
     blank = np.ones(len(lists), dtype=bool)
     form = "labels in lists"
     for column in columns.values():
@@ -107,10 +98,6 @@ def read_labels(
         Y = Y.astype(np.float64)
         Y[blank] = np.nan
     return Labels(Y, tuple(names), form)
-
-
-def _length(columns: dict[str, Any]) -> int:
-    return len(next(iter(columns.values())))
 
 
 def _are_flags(columns: dict[str, Any]) -> bool:
@@ -134,7 +121,7 @@ def _from_flags(
     columns: dict[str, Any], source: str, known: Sequence[str] | None, missing: bool
 ) -> Labels:
     """Return labels of columns of 0 and 1."""
-    names, n = list(columns), _length(columns)
+    names, n = list(columns), len(next(iter(columns.values())))
     check_size(n, len(names), source)
     Y = np.zeros((n, len(names)))
     for k, (name, column) in enumerate(columns.items()):

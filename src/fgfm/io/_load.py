@@ -26,8 +26,6 @@ from fgfm.io._tables import Table, rebatched
 if TYPE_CHECKING:
     from fgfm.io._encoder import FeatureEncoder
 
-__all__ = ["Dataset", "load", "load_blocks"]
-
 _BLOCK_CELLS = 1 << 18
 
 

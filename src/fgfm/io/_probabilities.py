@@ -20,8 +20,6 @@ from fgfm.io._kinds import ID_NAME
 from fgfm.io._labels import label_order
 from fgfm.io._tables import Table
 
-__all__ = ["Block", "Probabilities", "open_probabilities"]
-
 
 class Block(NamedTuple):
     """Some rows of a table."""
@@ -61,26 +59,10 @@ def open_probabilities(
 ) -> Iterator[Probabilities]:
     """Open a table with a column per label.
 
-    Parameters
-    ----------
-    path : str or path-like
-        The file; "-" is standard input.
-    format : str, optional
-        The format; by default it follows from the file name.
-    text : TextFormat
-        How CSV is written.
-    logits : bool
-        Whether the numbers are logits.
-    labels : sequence of str, optional
-        The labels of a decider, in whose order the columns are returned. By default all columns
-        are labels but the id columns.
-    ids : sequence of str
-        Columns that are not labels; they are returned beside the values. Without any, columns
-        that are called like an identifier and do not hold probabilities are.
-    optional_ids : bool
-        Whether the columns of `ids` may be absent.
-    strict : bool
-        Whether a cell that is not a number is an error; otherwise it is 0, with a warning.
+    `labels` are those of a decider, in whose order the columns are returned; by default all
+    columns are labels but the id columns. These are `ids`, which may be absent if `optional_ids`;
+    without any, columns that are called like an identifier and do not hold probabilities are. A
+    cell that is not a number is 0, with a warning, or an error if `strict`.
     """
     with open_file(path, format, text) as table:
         if not isinstance(table, Table):

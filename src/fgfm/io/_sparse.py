@@ -20,8 +20,6 @@ from fgfm.io._errors import DataError
 from fgfm.io._files import TextFormat, open_bytes, source_name
 from fgfm.io._labels import check_size
 
-__all__ = ["SparseRows", "open_svmlight", "open_xmc"]
-
 _HEADER = re.compile(rb"\s*([0-9]{1,9})[ \t]+([0-9]{1,9})[ \t]+([0-9]{1,9})\s*")
 
 

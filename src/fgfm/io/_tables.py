@@ -32,8 +32,6 @@ from fgfm.io._files import (
     source_name,
 )
 
-__all__ = ["Table", "open_csv", "open_excel", "open_jsonl", "open_parquet", "rebatched"]
-
 _BLOCK_BYTES = 1 << 20  # of CSV; pyarrow reads 32 blocks ahead
 _BLOCK_CELLS = 1 << 20  # of a batch of Parquet
 _HEAD = 1 << 22  # bytes within which the header of CSV must end

@@ -20,8 +20,6 @@ from fgfm.io._probabilities import open_probabilities
 from fgfm.io._sparse import SparseRows
 from fgfm.io._tables import Table
 
-__all__ = ["Validation", "load_validation"]
-
 _LISTS, _EXPECTED = "labels", "expected_f"  # columns that `decide` writes
 
 

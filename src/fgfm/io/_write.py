@@ -23,8 +23,6 @@ from fgfm._utils.text import escaped
 from fgfm._utils.validation import check_choice
 from fgfm.io._formats import suffix_format
 
-__all__ = ["LabelSetWriter", "ProbabilityWriter"]
-
 FORMATS = ("csv", "tsv", "jsonl", "parquet")
 _DECIMALS = 6  # of the expected F-measure in text
 
@@ -216,13 +214,13 @@ class LabelSetWriter(_TableWriter):
         width = 512 if is_thin else 8 * labels.shape[1]
         for rows in row_blocks(labels.shape[0], width) or [slice(0, 0)]:
             columns: dict[str, Any] = {}
-            part = labels[rows]
+            part = sparse.csr_array(labels[rows])
             if self.wide:
-                part = part.toarray() if sparse.issparse(part) else np.asarray(part)
-                part = np.asfortranarray(part.astype(np.int8))
-                columns = {name: part[:, j] for j, name in enumerate(self.label_names)}
+                flags = np.asfortranarray(part.toarray().astype(np.int8))
+                columns = {name: flags[:, j] for j, name in enumerate(self.label_names)}
             else:
-                columns["labels"] = self._lists(part)
+                names = pa.array(self.label_names, pa.string()).take(pa.array(part.indices))
+                columns["labels"] = pa.ListArray.from_arrays(part.indptr.astype(np.int32), names)
             if expected_f is not None:
                 values = expected_f[rows]
                 if self.format != "parquet":
@@ -231,19 +229,6 @@ class LabelSetWriter(_TableWriter):
                 if self.format in ("csv", "tsv"):  # 1, not 1.0
                     columns["expected_f"] = columns["expected_f"].cast(pa.string())
             self._append(columns, ids, rows)
-
-    def _lists(self, labels: Any) -> Any:
-        """Return the names of the labels of each row, as a list array."""
-        import pyarrow as pa
-
-        if sparse.issparse(labels):
-            ends, columns = labels.indptr, labels.indices
-        else:
-            rows, columns = np.nonzero(labels)
-            counts = np.bincount(rows, minlength=len(labels))
-            ends = np.concatenate([[0], np.cumsum(counts)])
-        names = pa.array(self.label_names, pa.string()).take(pa.array(columns))
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), names)
 
 
 class ProbabilityWriter(_TableWriter):
