@@ -15,8 +15,8 @@ from sklearn.svm import LinearSVC
 import fgfm
 from decider_data import exclusive, independent
 from fgfm import FClassifier, FDecider
-from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.decider._expectation import shifted
+from fgfm.decider._log_linear_pool import LogLinearPool
 from fgfm.decision import from_classes
 from multilabel import close
 

@@ -73,8 +73,8 @@ CALLS = {
         *(np.zeros(N, np.int64), floats(N), constraints()),
     ],
     "transpose": lambda: [floats(N, M), floats(M, N)],
-    "tilt": lambda: [floats(N, M, S), floats(N, S + 1), floats(N, M, S)],
-    "condition": lambda: [floats(N, M), floats(N, S + 1), floats(N, M, S)],
+    "tilt": lambda: [floats(N, M, S), floats(N, S + 1), floats(N, M, S), False],
+    "tilt, conditioned": lambda: [floats(N, M, 1), floats(N, S + 1), floats(N, M, S), True],
     "decide_reweighted_rows": lambda: [
         *(floats(N, M), floats(N, S + 1), 1.0, 1.0, floats(2), floats(S + 1, 2)),
         *(OBJECTIVE, 0, M, labels(), floats(N)),
@@ -98,7 +98,7 @@ CALLS = {
 
 
 def call(name, arguments):
-    return getattr(native, name.split()[0])(*arguments)
+    return getattr(native, name.split()[0].strip(","))(*arguments)
 
 
 def hostile(name):
@@ -145,6 +145,7 @@ def test_arrays_of_other_shapes_are_refused(name):
         "decide_cardinality_rows": (0,),
         "count_draws": (0, 1),  # any number of draws, and of cardinalities
         "tilt": (0,),
+        "tilt, conditioned": (0,),
         "decide_reweighted_rows": (1,),
         "reweight_marginals": (1,),
         "apply_trees": (0,),  # returns False

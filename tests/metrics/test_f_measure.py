@@ -239,6 +239,8 @@ Y, EYE = np.zeros((4, 3), dtype=int), np.eye(3, dtype=int)
                 ({"sample_weight": [1, -2, 3]}, "sample_weight[1] is -2.0: weights"),
                 ({"sample_weight": [1, 2, np.nan]}, "sample_weight[2] is nan: wei"),
                 ({"sample_weight": [0, 0, 0]}, "sample_weight is zero in every row"),
+                ({"sample_weight": [1, 1e300, 2]}, "sample_weight[1] is 1e+300: the largest"),
+                ({"sample_weight": [0, 0, 1e-99]}, "sample_weight[2] is 1e-99: the largest"),
                 ({"sample_weight": [1, 1, 1], "per_row": True}, "weights apply to the mean"),
                 ({"average": "macro", "per_row": True}, "average is 'macro' and per_row is True"),
                 ({"average": "binary"}, "average is 'binary' and Y_true is not flat: several"),

@@ -12,22 +12,20 @@ header                   contents
 ``jaccard``              the same for the Jaccard index
 ``floors``               floors on precision and recall, and true items without a label
 ``power_sums``           products and sums over independent labels from eight power sums
-``cardinalities``        decide rows from P (GFM)
+``cardinalities``        decide rows from P (GFM); P of draws of label sets
 ``constrained``          the best feasible set, where constraints exclude the optimum;
                          ``constrained_marginals`` for independent labels
 ``budgets``              macro decisions with limits on rows, one class per row: ascent;
                          ``budget_bounds`` evaluates and bounds them
 ``prefixes``             micro decisions with limits on rows: the best prefix of a sequence
-``samples``              P of draws of label sets
 ``factors``              decide rows from the P of independent factors (F-GFM)
-``candidates``           labels that can be in an optimal set, and a first guess of its size
-``search``               the best set size from a few columns of Delta
+``search``               labels that can be in an optimal set; its size from few columns of Delta
 ``ordering``             stable sorting of nearly sorted lists
 ``quadrature``           the quadrature rules, and the rule of a row
 ``constants``            ties, status codes, shared types
 ``arrays``               views of arrays, and sums in a fixed order
 ``checks``               sizes and indices that enter a kernel
-``tilt``, ``condition``  inclusion probabilities given the number of labels
+``tilt``                 inclusion probabilities given the number of labels
 ``poisson_binomial``     distribution of the number of independent labels
 ``reweighted``           the same, and decisions, for a distribution of that number
 ``betting``              bets against a hypothesis about a mean
@@ -40,8 +38,7 @@ header                   contents
 ``exponentials``         exp, log and log(1 + x) of vectors; softmax of rows
 ``grouping``             groups of equal rows
 ``transpose``            transposition of strided matrices
-``forest``               decision trees of several outputs, grown on features in bins
-``trees``                leaves of rows in decision trees
+``forest``               decision trees, grown on features in bins; the leaves of rows
 ``signals``              Ctrl-C in loops that take long
 ``instruction_set``      which of the modules a machine can run
 =======================  ==========================================================================

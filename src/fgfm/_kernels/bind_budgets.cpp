@@ -3,6 +3,22 @@
 #include "budget_bounds.hpp"
 #include "prefixes.hpp"
 
+// Return entries of n rows and m columns, all of them where there are no labels.
+template <class T>
+BudgetRows<T> checked_rows(const Array<const T, 1>& data,
+                           const std::optional<Array<const std::int32_t, 1>>& labels,
+                           const Array<const Index, 1>& indptr, std::size_t marks, Index n, Index m) {
+    require_rows(span(indptr), n, data.size());
+    require(marks == data.size() && (!labels || labels->size() == data.size()),
+            "labels and chosen must have a number for each entry");
+    if (labels) require_indices(span(*labels), 0, m, "labels must be columns");
+    const BudgetRows<T> rows{data.data(), labels ? labels->data() : nullptr, indptr.data(), n, m};
+    for (Index i = 0; i < n; ++i) {
+        require(labels ? rows.size(i) <= m : rows.size(i) == m, "a row must have each label once");
+    }
+    return rows;
+}
+
 template <class T>
 void bind_budget_type(nb::module_& module) {
     module.def(
@@ -11,21 +27,12 @@ void bind_budget_type(nb::module_& module) {
            std::optional<Array<const std::int32_t, 1>> labels, Array<const Index, 1> indptr,
            GainTable& gains, Array<std::int8_t, 1> chosen,
            Array<double, 1> multiplier) -> std::optional<Columns> {
-            const Index n = multiplier.size(), m = gains.a.size() - LANES;
-            require_rows(span(indptr), n, data.size());
-            require(chosen.size() == data.size() && (!labels || labels->size() == data.size()),
-                    "labels and chosen must have a number for each entry");
-            if (labels) require_indices(span(*labels), 0, m, "labels must be columns");
-            for (Index i = 0; i < n; ++i) {
-                const Index size = indptr.data()[i + 1] - indptr.data()[i];
-                require(labels ? size <= m : size == m, "a row must have each label once");
-            }
-            const BudgetRows<T> rows{data.data(), labels ? labels->data() : nullptr, indptr.data(),
-                                     n, m};
-            Columns columns(m);
-            if (!decide_budget(rows, task, gains, chosen.data(), multiplier.data(), columns))
-                return {};
-            return columns;
+            Columns columns(gains.a.size() - LANES);
+            const auto rows = checked_rows(data, labels, indptr, chosen.size(), multiplier.size(),
+                                           columns.size());
+            const bool valid =
+                decide_budget(rows, task, gains, chosen.data(), multiplier.data(), columns);
+            return valid ? std::optional(columns) : std::nullopt;
         },
         without_gil, "task"_a, "data"_a, "labels"_a.none(), "indptr"_a, "gains"_a,
         "chosen"_a.noconvert(), "multiplier"_a.noconvert());
@@ -35,20 +42,11 @@ void bind_budget_type(nb::module_& module) {
            std::optional<Array<const std::int32_t, 1>> places, Array<const Index, 1> indptr,
            Array<const std::int8_t, 1> chosen, Array<const double, 1> multiplier,
            Array<double, 1> value, Array<double, 1> bound) {
-            const Index n = multiplier.size(), m = columns.size();
+            const auto entries = checked_rows(data, places, indptr, chosen.size(), columns.size(),
+                                              multiplier.size());
             require(value.size() == columns.size() && bound.size() == columns.size(),
                     "value and bound must have a number for each column");
-            require_rows(span(indptr), m, data.size());
-            require(
-                chosen.size() == data.size() && (places ? places->size() == data.size()
-                                                        : static_cast<Index>(data.size()) == n * m),
-                "places and chosen must have a number for each entry");
-            if (places) require_indices(span(*places), 0, n, "places must be rows");
-            for (Index c = 0; c < m; ++c) {
-                require(places || indptr.data()[c] == c * n, "columns must have all rows");
-            }
-            evaluate_columns(data.data(), places ? places->data() : nullptr, span(indptr),
-                             chosen.data(), span(multiplier), columns, task, span(value),
+            evaluate_columns(entries, chosen.data(), span(multiplier), columns, task, value.data(),
                              bound.data());
         },
         without_gil, "task"_a, "columns"_a, "data"_a, "places"_a.none(), "indptr"_a, "chosen"_a,
@@ -92,9 +90,7 @@ void bind_budgets(nb::module_& module) {
            const Objective& objective, const Rules& rules) {
             require(0 <= least && least <= static_cast<Index>(sequence.size()),
                     "least must be a number of labels of the sequence");
-            const auto [count, value] =
-                decide_prefix(span(p), span(sequence), least, objective, rules);
-            return std::tuple(count, value);
+            return decide_prefix(span(p), span(sequence), least, objective, rules);
         },
         without_gil, "p"_a, "sequence"_a, "least"_a, "objective"_a, "rules"_a);
 }

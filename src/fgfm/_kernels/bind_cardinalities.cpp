@@ -1,10 +1,8 @@
 // Decisions from P, draws and label sets; P of models of the number of labels.
 #include "bindings.hpp"
 #include "cardinalities.hpp"
-#include "condition.hpp"
 #include "poisson_binomial.hpp"
 #include "reweighted.hpp"
-#include "samples.hpp"
 #include "tilt.hpp"
 
 static Exponents checked_exponents(double t, double u) {
@@ -58,25 +56,17 @@ void bind_cardinalities(nb::module_& module) {
         without_gil, "draws"_a, "P"_a.noconvert());
     module.def(
         "tilt",
-        [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P) {
+        [](Array<const double, 3> logits, Array<const double, 2> d, Array<double, 3> P,
+           bool conditioned) {
             const std::size_t depth = logits.shape(2), S = P.shape(2);
             require(logits.shape(0) == P.shape(0) && logits.shape(1) == P.shape(1) &&
                         (depth == 1 || depth == S) && d.shape(0) == P.shape(0) &&
                         d.shape(1) == S + 1,
                     "logits, d and P must be of shapes (n, m, 1 or S), (n, S + 1) and (n, m, S)");
             tilt(logits.data(), logits.shape(2), matrix(d), P.data(), P.shape(0), P.shape(1),
-                 P.shape(2));
+                 P.shape(2), conditioned);
         },
-        without_gil, "logits"_a, "d"_a, "P"_a.noconvert());
-    module.def(
-        "condition",
-        [](Array<const double, 2> logits, Array<const double, 2> d, Array<double, 3> P) {
-            require(logits.shape(0) == P.shape(0) && logits.shape(1) == P.shape(1) &&
-                        d.shape(0) == P.shape(0) && d.shape(1) == P.shape(2) + 1,
-                    "logits, d and P must be of shapes (n, m), (n, S + 1) and (n, m, S)");
-            condition(matrix(logits), matrix(d), P.data(), P.shape(2));
-        },
-        without_gil, "logits"_a, "d"_a, "P"_a.noconvert());
+        without_gil, "logits"_a, "d"_a, "P"_a.noconvert(), "conditioned"_a = false);
     module.def(
         "decide_reweighted_rows",
         [](Array<const double, 2> p, Array<const double, 2> d, double t, double u,

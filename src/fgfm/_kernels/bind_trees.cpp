@@ -1,7 +1,6 @@
 // Decision trees.
 #include "bindings.hpp"
 #include "forest.hpp"
-#include "trees.hpp"
 
 void bind_trees(nb::module_& module) {
     module.def(

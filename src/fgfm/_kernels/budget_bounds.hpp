@@ -211,13 +211,11 @@ private:
     }
 };
 
-// Evaluate columns whose entries are stored one after the other, with their rows `places`, or without
-// if every column has all rows.
+// Evaluate columns, which are the rows of `entries`.
 template <class T>
-void evaluate_columns(const T* p, const std::int32_t* places, std::span<const Index> indptr,
-                      const std::int8_t* chosen, std::span<const double> mu,
-                      const Columns& columns, const BudgetTask& task, std::span<double> value,
-                      double* bound) {
+void evaluate_columns(const BudgetRows<T>& entries, const std::int8_t* chosen,
+                      std::span<const double> mu, const Columns& columns, const BudgetTask& task,
+                      double* value, double* bound) {
     ColumnBounds<T> bounds(task);
     std::vector<double> own;
     Lanes sum = {}, lowest = {};
@@ -225,19 +223,20 @@ void evaluate_columns(const T* p, const std::int32_t* places, std::span<const In
         sum += x;
         lowest = x < lowest ? x : lowest;
     });
-    double price = add_lanes(sum);
-    const double floor = places ? -std::min(std::min(lowest[0], lowest[1]), std::min(lowest[2], lowest[3]))
-                                : -INFINITE;
-    for (Index c = 0; c < length(value); ++c) {
-        const Index start = indptr[c], size = indptr[c + 1] - start;
-        if (places) {
+    double price = add_lanes(sum), floor = -INFINITE;
+    if (entries.label) {
+        floor = -std::min(std::min(lowest[0], lowest[1]), std::min(lowest[2], lowest[3]));
+    }
+    for (Index c = 0; c < entries.n; ++c) {
+        const Index start = entries.indptr[c], size = entries.size(c);
+        if (entries.label) {
             own.resize(size);
             price = 0.0;
-            for (Index j = 0; j < size; ++j) price += own[j] = mu[places[start + j]];
+            for (Index j = 0; j < size; ++j) price += own[j] = mu[entries.label[start + j]];
         }
-        std::tie(value[c], bound[c]) =
-            bounds.evaluate({p + start, static_cast<std::size_t>(size)}, places ? own.data() : mu.data(),
-                            price, floor, chosen + start, columns[c]);
+        std::tie(value[c], bound[c]) = bounds.evaluate(
+            {entries.data + start, static_cast<std::size_t>(size)},
+            entries.label ? own.data() : mu.data(), price, floor, chosen + start, columns[c]);
     }
 }
 

@@ -1,4 +1,4 @@
-// GFM: decisions from p(y_i = 1, |y| = s).
+// GFM: decisions from p(y_i = 1, |y| = s), and these frequencies of draws.
 //
 // A row is a matrix C with one row per label and one column per cardinality that can occur: P
 // itself, or what samples or a joint distribution give.
@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "candidates.hpp"
+#include "checks.hpp"
 #include "constants.hpp"
 #include "constrained.hpp"
 #include "search.hpp"
@@ -161,6 +161,35 @@ Status decide_cardinality_rows(const T* P, Index n, Index m, Index S, Matrix<con
         if (expected[row] < 0.0) return {row, expected[row], 0};
     }
     return {};
+}
+
+// Return the number of labels of a draw of 0 and 1.
+inline Index size_of_draw(const std::uint8_t* draw, Index m) {
+    Index size = 0;
+    for (Index i = 0; i < m; ++i) size += draw[i];
+    return size;
+}
+
+// Return the largest number of labels in a block of draws, and at least 1.
+inline Index largest_draw(const std::uint8_t* draws, Index count, Index m) {
+    Index largest = 1;
+    for (Index t = 0; t < count; ++t) largest = std::max(largest, size_of_draw(draws + t * m, m));
+    return largest;
+}
+
+// Fill P, (n, m, S), which is 0, with the frequencies of draws, (n, T, m), of at most S labels.
+inline void count_draws(const std::uint8_t* draws, Index n, Index T, Index m, Index S,
+                        double* P) {
+    for (Index row = 0; row < n; ++row, P += m * S) {
+        for (Index t = 0; t < T; ++t, draws += m) {
+            const Index size = size_of_draw(draws, m);
+            require(size <= S, "draws must have at most S labels");
+            if (size == 0) continue;
+            double* column = P + size - 1;
+            for (Index i = 0; i < m; ++i) column[i * S] += draws[i];
+        }
+        for (Index j = 0; j < m * S; ++j) P[j] /= static_cast<double>(T);
+    }
 }
 
 }  // namespace fgfm

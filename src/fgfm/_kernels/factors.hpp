@@ -13,7 +13,6 @@
 #include <span>
 #include <vector>
 
-#include "candidates.hpp"
 #include "constants.hpp"
 #include "constrained.hpp"
 #include "power_sums.hpp"

@@ -75,7 +75,7 @@ struct FloorRow {
     }
 
     // Load the rule for b s + k with k in [first, last]; fill in D(zeta) Q(zeta).
-    void load(double b, double first, double last) {
+    void load_rule(double b, double first, double last) {
         const double a_min = b * s_min + first;
         work.nodes.load_sum(rules, b, a_min, std::min(b * s_max + last, 1e12 * a_min));
         PowerSums sums{};
@@ -91,7 +91,7 @@ struct FloorRow {
     // Return the first size whose E[TP / s] is `least` or more, and that value; count + 1, and the
     // largest value, if there is none.
     std::pair<Index, double> first_size(double least) {
-        load(1.0, 0.0, 0.0);
+        load_rule(1.0, 0.0, 0.0);
         const Nodes& nodes = work.nodes;
         for (Index r = 0; r < nodes.count; ++r) {
             work.factor[r] = nodes.weight[r] * nodes.zeta[r] * work.product[r];
@@ -101,9 +101,9 @@ struct FloorRow {
             const double x = work.window.value[k - 1];
             Lanes result = {};
             for (Index r = 0; r < nodes.padding; r += LANES) {
-                const Lanes y = load_lanes(work.part, r) + x / (1.0 - x * load_lanes(nodes.u, r));
+                const Lanes y = load(&work.part[r]) + x / (1.0 - x * load(&nodes.u[r]));
                 store(&work.part[r], y);
-                result += load_lanes(work.factor, r) * y;
+                result += load(&work.factor[r]) * y;
             }
             value = add_lanes(result);
             if (value >= least) return {k, value};
@@ -124,7 +124,7 @@ struct FloorRow {
             floor > 0.0 ? mean * ((1.0 + beta2) / floor * (1.0 + TIE) - beta2) + 1.0 : 0.0;
         if (most < last) last = std::max(first, static_cast<Index>(most));
         if (first > last) return {0, 0.0};
-        load(beta2, first, last);
+        load_rule(beta2, first, last);
         work.window.rank = 0;
         work.window.low = first - 1;
         work.window.high = last;
@@ -132,12 +132,6 @@ struct FloorRow {
         Index k = first;
         while (work.set_value[k - 1] < peak * (1.0 - TIE)) ++k;
         return {k, work.set_value[k - 1]};
-    }
-
-private:
-    template <class Values>
-    static Lanes load_lanes(const Values& values, Index r) {
-        return fgfm::load(&values[r]);
     }
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <tuple>
 
 #include "marginals.hpp"
 
@@ -12,7 +13,7 @@ namespace fgfm {
 // `p` are all labels, of which `sequence` has some. The bounds of marginals_window.hpp hold for any
 // set, so that they show which numbers have to be evaluated. The value is NaN if the objective is
 // conditioned on sets that cannot occur.
-inline std::pair<Index, double> decide_prefix(std::span<const double> p,
+inline std::tuple<Index, double> decide_prefix(std::span<const double> p,
                                               std::span<const double> sequence, Index least,
                                               const Objective& objective, const Rules& rules) {
     PowerSums sums{};

@@ -99,18 +99,8 @@ public:
     }
 
 private:
-    // Distinct rows of a subset, and where they are.
-    struct Subset {
-        std::shared_ptr<const Rows> rows;
-        std::vector<double> weight;   // of each row
-        std::vector<Index> position;  // (G,) of each group among the rows, or -1
-        std::vector<Index> groups;    // of each row
-    };
-    struct Training : Subset {
-        TrainingRows shared;
-    };
     struct FoldRows {
-        Training train;
+        TrainingRows train;
         Subset test;
     };
     // Problems with the same number of classes in the training rows of a fold.
@@ -128,7 +118,7 @@ private:
     std::vector<Index> order_;      // of the penalties, from the largest to the smallest
     std::vector<Index> last_fold_;  // (n,) that holds a row out
     Index first_;
-    Training all_;
+    TrainingRows all_;
     std::vector<FoldRows> folds_;
 
     Subset some_rows(std::span<const Index> rows, bool keep_all) const {
@@ -148,11 +138,9 @@ private:
         return subset;
     }
 
-    Training training_rows(std::span<const Index> rows, bool keep_all) const {
-        Training training{some_rows(rows, keep_all), {}};
-        training.shared.rows = training.rows;
-        training.shared.weight = training.weight;
-        prepare(training.shared, options_.cholesky);
+    TrainingRows training_rows(std::span<const Index> rows, bool keep_all) const {
+        TrainingRows training{some_rows(rows, keep_all), {}, {}};
+        prepare(training, options_.cholesky);
         return training;
     }
 
@@ -187,7 +175,7 @@ private:
     // Return a problem whose theta is 0, with intercepts that give the class frequencies if they are
     // not penalised.
     std::unique_ptr<RidgeProblem> problem(Index target, const LogitModel& model,
-                                          std::vector<Index> classes, const Training& train,
+                                          std::vector<Index> classes, const TrainingRows& train,
                                           std::span<const Index> rows) const {
         auto p = std::make_unique<RidgeProblem>();
         p->target = target;
@@ -241,7 +229,7 @@ private:
             if (!paths.newton) {
                 paths.fold = f;
                 paths.model = model(K);
-                paths.newton = std::make_unique<Newton>(folds_[f].train.shared, paths.model,
+                paths.newton = std::make_unique<Newton>(folds_[f].train, paths.model,
                                                         options_.cholesky);
             }
             auto p = problem(first + b, paths.model, classes, folds_[f].train, train);
@@ -398,7 +386,7 @@ private:
         std::iota(classes.begin(), classes.end(), 0);
         std::iota(every.begin(), every.end(), 0);
         const LogitModel own = model(in_.K);
-        Newton newton(all_.shared, own, options_.cholesky);
+        Newton newton(all_, own, options_.cholesky);
         std::vector<std::unique_ptr<RidgeProblem>> problems;
         for (Index b = 0; b < size; ++b) {
             problems.push_back(problem(first + b, own, classes, all_, every));
@@ -422,7 +410,7 @@ private:
         }
         newton.start(every_problem);
         for (RidgeProblem* p : every_problem) p->penalty = options_.penalties[results_.best[p->target]];
-        newton.fit(every_problem, {options_.tol, 0.0, options_.max_iter});
+        newton.minimise(every_problem, {options_.tol, 0.0, options_.max_iter});
         for (RidgeProblem* p : every_problem) {
             record(*p);
             std::copy(p->theta.begin(), p->theta.end(), results_.theta[p->target]);

@@ -202,10 +202,6 @@ private:
         const Index G = rows_.count(), columns = columns_;
         T* const u = logits_.data();
         const bool extra = extra_rows_ > 0;
-        if (rows_.sparse() && lone() && !extra) {
-            rows_.multiply_twice(direction_.data(), columns, product_.data(), prob_.data());
-            return;
-        }
         rows_.multiply(direction_.data(), columns, u);
         if (extra) {
             const T* d = &direction_[(q_ - 1) * columns];

@@ -85,20 +85,9 @@ public:
         }
     }
 
-    // Minimise, each with its own penalty.
-    void fit(std::span<RidgeProblem* const> problems, const StoppingRule& rule) {
-        for (RidgeProblem* p : problems) {
-            p->value = p->likelihood + p->penalty * squares(model_, p->theta);
-        }
-        minimise(problems, rule);
-    }
-
     // Minimise with the next penalty of a path, from the current point or one that is extrapolated.
     void follow(std::span<RidgeProblem* const> problems, double penalty, const StoppingRule& rule) {
-        for (RidgeProblem* p : problems) {
-            p->penalty = penalty;
-            p->value = p->likelihood + penalty * squares(model_, p->theta);
-        }
+        for (RidgeProblem* p : problems) p->penalty = penalty;
         extrapolate(problems);
         minimise(problems, rule);
         for (RidgeProblem* p : problems) {
@@ -106,6 +95,44 @@ public:
             std::swap(p->older_penalty, p->newer_penalty);
             p->newer = p->theta;
             p->newer_penalty = penalty;
+        }
+    }
+
+    // Minimise from the current points, each with its own penalty.
+    void minimise(std::span<RidgeProblem* const> problems, const StoppingRule& rule) {
+        std::vector<RidgeProblem*> active(problems.begin(), problems.end());
+        const double goal = rule.tol * rule.tol;
+        for (RidgeProblem* p : active) {
+            p->value = p->likelihood + p->penalty * squares(model_, p->theta);
+            p->steps = -rule.max_iter;
+            p->expected = p->before = INF;
+            p->damping = 0.0;
+        }
+        for (Index iteration = 0; iteration < rule.max_iter && !active.empty(); ++iteration) {
+            check_signals();
+            for_blocks(active, [&](std::span<RidgeProblem* const> block) { set_gradients(block); });
+            if (cholesky_) {
+                for (RidgeProblem* p : active) solve_exactly(*p);
+            } else {
+                std::vector<RidgeProblem*> some[2];
+                for (RidgeProblem* p : active) {
+                    // A relative error of the size of the step keeps the convergence quadratic; one
+                    // that already reaches the goal may be larger.
+                    const double error = std::max(0.3 * goal / p->expected, p->expected);
+                    p->accuracy = std::clamp(error, MOST_ACCURACY, LEAST_ACCURACY);
+                    some[suits_single_precision(*p)].push_back(p);
+                }
+                double_.solve(some[0]);
+                single_.solve(some[1]);
+            }
+            for_blocks(active, [&](std::span<RidgeProblem* const> block) {
+                multiply(rows_, block, &RidgeProblem::step, &RidgeProblem::extra,
+                         &RidgeProblem::eta_step);
+                for (RidgeProblem* p : block) {
+                    if (take_step(*p, goal, rule.gap * training_.mass)) p->steps = iteration + 1;
+                }
+            });
+            std::erase_if(active, [](const RidgeProblem* p) { return p->steps > 0; });
         }
     }
 
@@ -191,56 +218,19 @@ private:
                 trial_prob_.resize(p->prob.size());
                 const double likelihood =
                     evaluate(model_, training_.weight, p->counts, p->eta_step, trial_prob_);
-                const double value = likelihood + p->penalty * squares(model_, p->step);
-                if (!(value < p->value)) continue;
+                const double before = p->likelihood + p->penalty * squares(model_, p->theta);
+                if (!(likelihood + p->penalty * squares(model_, p->step) < before)) continue;
                 double longest = 0.0;
                 for (std::size_t i = 0; i < p->eta.size(); ++i) {
                     longest = std::max(longest, std::abs(p->eta[i] - p->eta_step[i]));
                 }
                 p->moved += longest;
                 p->likelihood = likelihood;
-                p->value = value;
                 std::swap(p->theta, p->step);
                 std::swap(p->eta, p->eta_step);
                 std::swap(p->prob, trial_prob_);
             }
         });
-    }
-
-    void minimise(std::span<RidgeProblem* const> problems, const StoppingRule& rule) {
-        std::vector<RidgeProblem*> active(problems.begin(), problems.end());
-        const double goal = rule.tol * rule.tol;
-        for (RidgeProblem* p : active) {
-            p->steps = -rule.max_iter;
-            p->expected = p->before = INF;
-            p->damping = 0.0;
-        }
-        for (Index iteration = 0; iteration < rule.max_iter && !active.empty(); ++iteration) {
-            check_signals();
-            for_blocks(active, [&](std::span<RidgeProblem* const> block) { set_gradients(block); });
-            if (cholesky_) {
-                for (RidgeProblem* p : active) solve_exactly(*p);
-            } else {
-                std::vector<RidgeProblem*> some[2];
-                for (RidgeProblem* p : active) {
-                    // A relative error of the size of the step keeps the convergence quadratic; one
-                    // that already reaches the goal may be larger.
-                    const double error = std::max(0.3 * goal / p->expected, p->expected);
-                    p->accuracy = std::clamp(error, MOST_ACCURACY, LEAST_ACCURACY);
-                    some[suits_single_precision(*p)].push_back(p);
-                }
-                double_.solve(some[0]);
-                single_.solve(some[1]);
-            }
-            for_blocks(active, [&](std::span<RidgeProblem* const> block) {
-                multiply(rows_, block, &RidgeProblem::step, &RidgeProblem::extra,
-                         &RidgeProblem::eta_step);
-                for (RidgeProblem* p : block) {
-                    if (take_step(*p, goal, rule.gap * training_.mass)) p->steps = iteration + 1;
-                }
-            });
-            std::erase_if(active, [](const RidgeProblem* p) { return p->steps > 0; });
-        }
     }
 
     bool suits_single_precision(const RidgeProblem& p) const {

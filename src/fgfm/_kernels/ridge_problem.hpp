@@ -26,16 +26,22 @@ namespace fgfm {
 constexpr double CLIP = 1e-15;  // of a probability whose logarithm is taken to judge it
 constexpr double INF = std::numeric_limits<double>::infinity();
 
-// The rows that problems are fitted to.
-struct TrainingRows {
+// Distinct rows of a subset of all, and where they are.
+struct Subset {
     std::shared_ptr<const Rows> rows;
-    std::vector<double> weight;  // (G,)
+    std::vector<double> weight;   // (G,)
+    std::vector<Index> position;  // of each group of all rows among these, or -1
+    std::vector<Index> groups;    // (G,)
+
+    Index count() const { return rows->count(); }
+};
+
+// The rows that problems are fitted to.
+struct TrainingRows : Subset {
     std::vector<double> bound;   // (q,) the largest curvature that any probabilities could give
     std::vector<double> pairs;   // (G, q (q + 1) / 2) products of columns, where they are few
     double largest_bound = 0.0;  // of a feature
     double mass = 0.0;           // sum of the weights
-
-    Index count() const { return rows->count(); }
 };
 
 struct LogitModel {

@@ -157,12 +157,22 @@ public:
             if constexpr (std::is_same_v<T, double>) lapack_.multiply(dense(), false, V, columns, U);
             return;
         }
-        for_rows<T>(columns, [=, this]<Index N>(Index g, Index c) {
-            typename Wide<T>::Type sum[N];
-            load<N>(V + c, sum);
-            gather<N>(g, V + c, columns, sum);
-            store<N>(U + g * columns + c, sum);
-        });
+        const T* const value = values<T>();  // copies that no store can change
+        const std::uint32_t* const index = indices_.data();
+        for (Index g = 0; g < G_; ++g) {
+            for_blocks<T>(columns, [=, this]<Index N>(Index c) {
+                typename Wide<T>::Type sum[N];
+                for (Index k = 0; k < N; ++k) sum[k] = Wide<T>::load(V + c + k * Wide<T>::size);
+                for (Index i = indptr_[g], end = indptr_[g + 1]; i < end; ++i) {
+                    const T* const v = V + index[i] * columns + c;
+                    for (Index k = 0; k < N; ++k) {
+                        sum[k] += value[i] * Wide<T>::load(v + k * Wide<T>::size);
+                    }
+                }
+                T* const u = U + g * columns + c;
+                for (Index k = 0; k < N; ++k) Wide<T>::store(u + k * Wide<T>::size, sum[k]);
+            });
+        }
     }
 
     // V = Z' U
@@ -173,25 +183,25 @@ public:
             return;
         }
         std::fill(V, V + q_ * columns, T(0));
-        for_rows<T>(columns, [=, this]<Index N>(Index g, Index c) {
-            typename Wide<T>::Type sum[N];
-            load<N>(U + g * columns + c, sum);
-            scatter<N>(g, sum, V + c, columns);
-        });
-    }
-
-    // product = Z' (factor * (Z V)) for sparse rows: the rows in between stay in registers
-    template <class T>
-    void multiply_twice(const T* V, Index columns, T* product, const T* factor) const {
-        std::fill(product, product + q_ * columns, T(0));
-        for_rows<T>(columns, [=, this]<Index N>(Index g, Index c) {
-            typename Wide<T>::Type sum[N], own[N];
-            load<N>(V + c, sum);
-            load<N>(factor + g * columns + c, own);
-            gather<N>(g, V + c, columns, sum);
-            for (Index k = 0; k < N; ++k) sum[k] *= own[k];
-            scatter<N>(g, sum, product + c, columns);
-        });
+        const T* const value = values<T>();
+        const std::uint32_t* const index = indices_.data();
+        for (Index g = 0; g < G_; ++g) {
+            for_blocks<T>(columns, [=, this]<Index N>(Index c) {
+                typename Wide<T>::Type sum[N];
+                for (Index k = 0; k < N; ++k) {
+                    T* const v = V + c + k * Wide<T>::size;
+                    sum[k] = Wide<T>::load(U + g * columns + c + k * Wide<T>::size);
+                    Wide<T>::store(v, Wide<T>::load(v) + sum[k]);
+                }
+                for (Index i = indptr_[g], end = indptr_[g + 1]; i < end; ++i) {
+                    T* const v = V + index[i] * columns + c;
+                    for (Index k = 0; k < N; ++k) {
+                        T* const to = v + k * Wide<T>::size;
+                        Wide<T>::store(to, Wide<T>::load(to) + value[i] * sum[k]);
+                    }
+                }
+            });
+        }
     }
 
     // Set the lower triangle of Z' diag(weight) Z, weight >= 0, of dense rows.
@@ -244,53 +254,6 @@ private:
             return singles_.data();
         } else {
             return values_.data();
-        }
-    }
-
-    // Call body.template operator()<N>(row, first column) for blocks of N vectors.
-    template <class T, class Body>
-    void for_rows(Index columns, Body body) const {
-        for (Index g = 0; g < G_; ++g) {
-            for_blocks<T>(columns, [&]<Index N>(Index c) { body.template operator()<N>(g, c); });
-        }
-    }
-
-    template <Index N, class T>
-    static void load(const T* from, typename Wide<T>::Type* to) {
-        for (Index k = 0; k < N; ++k) to[k] = Wide<T>::load(from + k * Wide<T>::size);
-    }
-
-    template <Index N, class T>
-    static void store(T* to, const typename Wide<T>::Type* from) {
-        for (Index k = 0; k < N; ++k) Wide<T>::store(to + k * Wide<T>::size, from[k]);
-    }
-
-    // sum += row g times V
-    template <Index N, class T>
-    void gather(Index g, const T* V, Index columns, typename Wide<T>::Type* sum) const {
-        using W = Wide<T>;
-        const T* const value = values<T>();  // copies that no store can change
-        const std::uint32_t* const index = indices_.data();
-        for (Index i = indptr_[g], end = indptr_[g + 1]; i < end; ++i) {
-            const T* const v = V + index[i] * columns;
-            for (Index k = 0; k < N; ++k) sum[k] += value[i] * W::load(v + k * W::size);
-        }
-    }
-
-    // V += row g' sum
-    template <Index N, class T>
-    void scatter(Index g, const typename Wide<T>::Type* sum, T* V, Index columns) const {
-        using W = Wide<T>;
-        const T* const value = values<T>();
-        const std::uint32_t* const index = indices_.data();
-        for (Index k = 0; k < N; ++k) {
-            W::store(V + k * W::size, W::load(V + k * W::size) + sum[k]);
-        }
-        for (Index i = indptr_[g], end = indptr_[g + 1]; i < end; ++i) {
-            T* const v = V + index[i] * columns;
-            for (Index k = 0; k < N; ++k) {
-                W::store(v + k * W::size, W::load(v + k * W::size) + value[i] * sum[k]);
-            }
         }
     }
 };

@@ -1,4 +1,4 @@
-// Inclusion probabilities tilted to a given sum.
+// Inclusion probabilities given the number of labels: tilted to that sum, or of independent labels.
 //
 // Given logits u_i and a cardinality s, find the c for which q_i = sigmoid(u_i + c) sum to s. With
 // the labels sorted downwards, that balances what the first s lack and what the others have,
@@ -10,6 +10,16 @@
 // almost a straight line. Its slope is a weighted mean of 1 - q_i over the last labels (at least
 // 1 - q_s) plus one of q_i over the first (at least q_s), hence between 1 and 2 everywhere, and
 // Newton's iteration takes a handful of steps from any start.
+//
+// For labels with odds w_i, p(y | |y| = s) is the product of the odds of the labels in y, divided by
+// the sum of such products over all sets of s labels. A common factor of the odds cancels, and we
+// take one for which the labels would have a mean of about s: s is then near the mode, and no number
+// that matters underflows. With q the tilted probabilities, F_i(j) the probability of
+// j labels among the first i, and B_i(j) that of s - j labels among the others,
+//
+//     p(y_i = 1 | s) = q_i sum_j F_{i-1}(j) B_i(j + 1) / F_m(s):
+//
+// positive terms only, O(m s) for all labels of one s.
 #pragma once
 
 #include <algorithm>
@@ -25,6 +35,7 @@ namespace fgfm {
 
 constexpr double LAST_STEP = 1e-8;  // quadratic convergence: after a step this short only rounding
                                     // is left
+constexpr double NEAR_STEP = 0.3;   // the last step of the common logarithm: its error cancels
 constexpr int TILT_STEPS = 200;     // bisection alone would end in fewer
 
 // The smaller and the larger of sigmoid(x) and 1 - sigmoid(x), without cancellation.
@@ -133,14 +144,46 @@ struct SortedLogits {
     }
 };
 
-// Fill P[r, i, s - 1] = d[r, s] q_i with q_i = sigmoid(logits[r, i, s - 1] + c), of sum s.
+// Replace tilted q[0:k], of a sum near s, by the probabilities given s labels.
+inline void condition_on_sum(double* q, Index k, Index s, std::vector<double>& forward,
+                             std::vector<double>& backward) {
+    const Index width = s + 1;
+    double* F = forward.data();  // (k + 1, s + 1)
+    std::fill(F, F + width, 0.0);
+    F[0] = 1.0;
+    for (Index i = 0; i < k; ++i) {
+        const double p = q[i];
+        const double* before = F + i * width;
+        double* after = F + (i + 1) * width;
+        const Index reached = std::min(s, i + 1);
+        after[0] = before[0] * (1.0 - p);
+        for (Index j = 1; j <= reached; ++j) after[j] = before[j] * (1.0 - p) + before[j - 1] * p;
+        std::fill(after + reached + 1, after + width, 0.0);
+    }
+    const double total = F[k * width + s];
+    double* B = backward.data();
+    std::fill(B, B + s, 0.0);
+    B[s] = 1.0;
+    for (Index i = k - 1; i >= 0; --i) {
+        const double p = q[i];
+        const double* before = F + i * width;
+        double inside = 0.0;
+        for (Index j = 0; j < std::min(s, i + 1); ++j) inside += before[j] * B[j + 1];
+        q[i] = std::min(1.0, p * inside / total);
+        for (Index j = 0; j < s; ++j) B[j] = B[j] * (1.0 - p) + B[j + 1] * p;
+        B[s] *= 1.0 - p;
+    }
+}
+
+// Fill P[r, i, s - 1] = d[r, s] q_i with q_i = sigmoid(logits[r, i, s - 1] + c), of sum s; if
+// `conditioned` q_i = p(y_i = 1 | s) for independent labels of these logits.
 //
 // `logits` is (n, m, depth), depth 1 where they do not depend on s; `d` is (n, S + 1) and P is
-// (n, m, S). Nothing is solved where d[r, s] is 0.
+// (n, m, S). Infinite logits are certain and impossible labels. Nothing is solved where d[r, s] is 0.
 inline void tilt(const double* logits, Index depth, Matrix<const double> d, double* P, Index n,
-                 Index m, Index S) {
+                 Index m, Index S, bool conditioned) {
     SortedLogits sorted(m);
-    std::vector<double> q(m);
+    std::vector<double> q(m), forward(conditioned ? (m + 1) * (S + 1) : 0), backward(S + 1);
     for (Index r = 0; r < n; ++r) {
         bool is_sorted = false;
         for (Index s = 1; s <= S; ++s) {
@@ -154,7 +197,11 @@ inline void tilt(const double* logits, Index depth, Matrix<const double> d, doub
                 sorted.sort(logits + r * m * depth + (depth > 1 ? s - 1 : 0), depth);
                 is_sorted = true;
             }
-            sorted.include(s, LAST_STEP, q.data());
+            sorted.include(s, conditioned ? NEAR_STEP : LAST_STEP, q.data());
+            if (conditioned && sorted.certain < s && s < sorted.possible) {
+                condition_on_sum(q.data() + sorted.certain, sorted.possible - sorted.certain,
+                                 s - sorted.certain, forward, backward);
+            }
             for (Index i = 0; i < m; ++i) column[sorted.label[i] * S] = mass * q[i];
         }
     }

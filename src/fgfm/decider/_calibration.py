@@ -233,7 +233,8 @@ def _most_likely(choices: Sequence[T], quantiles: Callable[[T], Quantiles], rows
         read = quantiles(choice).read(entries)
         q = ShrunkCalibrator().fit(read, Y, weight).predict_left_out(read, Y, weight).p
         w = _stored_weights(entries, Y, weight)
-        likelihood = float((w * np.log(np.where(Y > 0.0, q, 1.0 - q))).sum())
+        truth = np.maximum(np.where(Y > 0.0, q, 1.0 - q), _SMALLEST)
+        likelihood = float((w * np.log(truth)).sum())
         if likelihood > reached + _GAIN:
             best, reached = choice, likelihood
     return best

@@ -415,6 +415,10 @@ class ClassRule(ThresholdRule):
     def __init__(self, model: Any, settings: Settings) -> None:
         super().__init__(model, settings._replace(least=1, most=1))
 
+    def with_settings(self, settings: Settings) -> Self:
+        """Return this rule with other settings, for one class per row as before."""
+        return super().with_settings(settings._replace(least=1, most=1))
+
     def fit(self, validation: Validation) -> ClassRule:
         """Find the thresholds and weights of the best decision for the validation rows."""
         settings = self.settings
