@@ -260,10 +260,11 @@ def evaluate_decider(
     ----------
     decider : FDecider
         The decider; it is cloned before it is fitted.
-    proba : ndarray or CSR of shape (n, m)
+    proba : ndarray or CSR of shape (n, m), or (n,)
         Probabilities, or scores if the decider takes them.
-    Y : ndarray, data frame or CSR of shape (n, m)
-        True labels, 0 or 1; sparse if `proba` is.
+    Y : ndarray, data frame or CSR of the same shape
+        True labels, 0 or 1; sparse if `proba` is. The F-measure of a single label is that of the
+        positive class.
     folds : int, default=5
         Number of folds; at most one for each row.
     random_state : int, default=0
@@ -290,19 +291,23 @@ def evaluate_decider(
     half       0.47 (0.42 to 0.52)
     threshold  0.69 (0.65 to 0.73)
     """
-    truth = Y if sparse.issparse(Y) else np.asarray(Y)
+    proba = proba if sparse.issparse(proba) else np.asarray(proba)
+    truth = Y if sparse.issparse(Y) else np.asarray(Y).reshape(len(Y), -1)
     parts = spread_folds(truth, folds, random_state)
     half = 0.0 if decider.scores else 0.5
-    held_out = _held_out(decider, proba, truth, parts, len(parts), half)
+    held_out = _held_out(decider, proba, Y, parts, len(parts), half)
+    n, m = held_out.truth.shape
     decided = []
     for k, test in enumerate(parts):
-        train = np.setdiff1d(np.arange(truth.shape[0]), test)
-        decided.append(clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test]))
+        train = np.setdiff1d(np.arange(n), test)
+        labels = clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test])
+        decided.append(labels.reshape((-1, m)))
         if progress is not None:
             progress(k + 1, len(parts))
     stored = sparse.issparse(decided[0])
     labels = sparse.vstack(decided, "csr") if stored else np.concatenate(decided)
-    return held_out.compare(decider.average, labels[np.argsort(np.concatenate(parts))])[0]
+    average = decider.average if m > 1 else "macro"  # of one label: that of the positive class
+    return held_out.compare(average, labels[np.argsort(np.concatenate(parts))])[0]
 
 
 def _held_out(
