@@ -270,6 +270,10 @@ def few(n, **options):
     ("call", "message"),
     [
         (lambda X, Y: few(2), "Y has 2 rows, 2 of them with labels: cross-validation needs"),
+        (
+            lambda X, Y: evaluate_decider(fgfm.FDecider(), Y / 2, np.where(Y > 0, np.nan, Y)),
+            r"Y\[0, \d\] is nan: labels must be 0 or 1",
+        ),
         (lambda X, Y: few(9, folds=1), "folds is 1: it must be 2 or more"),
         (lambda X, Y: evaluate(model(), X, Y, folds=1), "folds is 1: it must be 2 or more"),
         (lambda X, Y: evaluate(model(), X[:1], Y[:1]), "Y has 1 rows, .* at least 3 rows"),
