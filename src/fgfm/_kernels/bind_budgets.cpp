@@ -7,7 +7,8 @@
 template <class T>
 BudgetRows<T> checked_rows(const Array<const T, 1>& data,
                            const std::optional<Array<const std::int32_t, 1>>& labels,
-                           const Array<const Index, 1>& indptr, std::size_t marks, Index n, Index m) {
+                           const Array<const Index, 1>& indptr, std::size_t marks, Index n,
+                           Index m) {
     require_rows(span(indptr), n, data.size());
     require(marks == data.size() && (!labels || labels->size() == data.size()),
             "labels and chosen must have a number for each entry");
