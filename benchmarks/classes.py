@@ -24,7 +24,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from benchmarks.datasets import FOLDER, read
-from benchmarks.decider import NEAR, label_cuts, over_data
+from benchmarks.decider import NEAR, counts, label_cuts, over_data
 from benchmarks.stored import DOCS, markdown, publish, store
 from fgfm import FDecider
 from fgfm.decision import from_classes
@@ -124,12 +124,11 @@ def summary(results: pd.DataFrame) -> str:
     lines = markdown(["rule", "macro F1", "rank of 8"], rows)
     best = table.drop(columns=["fdecider", "fdecider-rows"]).mean().idxmax()
     d = table["fdecider"] - table[best]
-    ahead, behind = int((d > 0.005).sum()), int((d < -0.005).sum())
     lines += [
         "",
         f"`FDecider` against the best other rule by its mean ({RULES[str(best)]}): "
-        f"{over_data(d)}; ahead, level, behind by more than .005 on {ahead}, "
-        f"{len(d) - ahead - behind}, {behind} of {len(d)} problems.",
+        f"{over_data(d)}; ahead, level, behind by more than .005 on {counts(d)} of {len(d)} "
+        "problems.",
         "",
         "Expected minus obtained macro F1: " + ", ".join(_expected(results)) + ".",
     ]

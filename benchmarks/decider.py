@@ -352,6 +352,12 @@ def over_data(gain: pd.Series[float]) -> str:
     return f"{gain.mean():+.4f} ({gain.mean() - width:+.4f} to {gain.mean() + width:+.4f})"
 
 
+def counts(gain: pd.Series[float]) -> str:
+    """Format the numbers of pairs that are ahead, level and behind."""
+    ahead, behind = (gain > LEVEL).sum(), (gain < -LEVEL).sum()
+    return f"{ahead}, {len(gain) - ahead - behind}, {behind}"
+
+
 class Scores:
     """The stored results, summarised for the data sets of development, the others, and all."""
 
@@ -373,21 +379,42 @@ class Scores:
         best = f1[list(TUNED)].mean().idxmax()
         return f1[OURS] - f1[best]
 
-    def summary(self) -> str:
-        """Return the summary in Markdown."""
+    def hardest(self) -> list[str]:
+        """Return the lines of a table of gains where the better threshold is known in advance."""
+        two = ["threshold", "thresholds"]
+        rows = []
+        for average in AVERAGES:
+            f1 = self.matrix("all", average)
+            for name, rival in (
+                (f"{average}, for the average", f1[f1[two].mean().idxmax()]),
+                (f"{average}, for each pair", f1[two].max(axis=1)),
+            ):
+                rows.append([name, over_data(f1[OURS] - rival), counts(f1[OURS] - rival)])
+        heads = ["gain over the better of one threshold and one per label", "gain"]
+        return markdown([*heads, "ahead, level, behind"], rows)
+
+    def texts(self) -> dict[str, str]:
+        """Return the files that pages include."""
+        tables = {
+            "summary.md": self.summary(),
+            "hardest.md": self.hardest(),
+            "limits.md": self.limits(),
+            "expected.md": self.expected() + self.guarantee(),
+        }
+        return {name: re.sub(r"\b0\.", ".", "\n".join(t)) + "\n" for name, t in tables.items()}
+
+    def summary(self) -> list[str]:
+        """Return the lines of the table of F1 and gains."""
         names = (*TUNED, "f-optimal", "half")
         heads = ["data sets", "average", OURS, "gain", "ahead, level, behind", *names, "pairs"]
         rows = []
         for group in self.groups:
             for average in AVERAGES:
                 f1, d = self.matrix(group, average), self.gain(group, average)
-                ahead, behind = (d > LEVEL).sum(), (d < -LEVEL).sum()
-                counts = f"{ahead}, {len(d) - ahead - behind}, {behind}"
                 means = [f"{f1[name].mean():.3f}" for name in (OURS, *names)]
-                cells = [means[0], over_data(d), counts, *means[1:], str(len(f1))]
+                cells = [means[0], over_data(d), counts(d), *means[1:], str(len(f1))]
                 rows.append([group, average, *cells])
-        lines = markdown(heads, rows, left=2) + self.limits() + self.expected() + self.guarantee()
-        return re.sub(r"\b0\.", ".", "\n".join(lines)) + "\n"
+        return markdown(heads, rows, left=2)
 
     def limits(self) -> list[str]:
         """Return the lines of a table of what a threshold tuned on the test rows would gain."""
@@ -398,7 +425,7 @@ class Scores:
             f1 = self.matrix("all", average)
             means = [f"{f1[rule].mean():.3f}" if rule in f1 else "" for rule in heads]
             rows.append([average, *means])
-        return ["", *markdown(["what is left", *heads.values()], rows)]
+        return markdown(["what is left", *heads.values()], rows)
 
     def expected(self) -> list[str]:
         """Return the lines of a table of the F1 that FDecider expects minus what it obtains."""
@@ -417,7 +444,7 @@ class Scores:
                 exact += ["", f"{(2.0 * norm.cdf(NEAR / error) - 1.0).mean():.0%}"]
             cells["the same, if the expectation were known"] = exact
             rows += [[name, *row] for name, row in cells.items()]
-        return ["", *markdown(heads, rows)]
+        return markdown(heads, rows)
 
     def guarantee(self) -> list[str]:
         """Return a sentence on the lower bound."""
@@ -455,8 +482,7 @@ def main() -> None:
         run_pair = partial(run, cache=options.cache)
         how = {"n_jobs": options.jobs, "again": options.again}
         compute(path, ("data", "learner"), pairs, run_pair, **how)
-    summary = Scores(pd.read_csv(path)).summary()
-    publish(options.out, {"summary.md": summary}, check=options.check)
+    publish(options.out, Scores(pd.read_csv(path)).texts(), check=options.check)
 
 
 if __name__ == "__main__":

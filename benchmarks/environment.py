@@ -5,6 +5,7 @@ Imports the standard library only, since thread variables must be set before Num
 
 from __future__ import annotations
 
+import os
 import sys
 
 THREAD_VARIABLES = (
@@ -13,6 +14,14 @@ THREAD_VARIABLES = (
     "OPENBLAS_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+
+
+def on_one_core(module: str) -> None:
+    """Start the module again with one thread, unless it runs so: libraries read that at import."""
+    alone = dict.fromkeys(THREAD_VARIABLES, "1")
+    if not alone.items() <= os.environ.items():
+        command = [sys.executable, "-m", module, *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, **alone})
 
 
 def show_progress(message: str) -> None:

@@ -121,7 +121,7 @@ def real(name: str, seconds: float) -> Table:
     for rule, task in tasks.items():
         labels = task()
         f1 = f_measure(split.Y_test, labels)
-        table.rows.append((rule, f1, labels.sum() / n, times[rule] / n))
+        table.add(rule, f1, labels.sum() / n, times[rule] / n)
     table.notes.append(f"Chosen on {len(Y)} validation rows: threshold {cut:.3f}, k = {k}.")
     return table
 
@@ -141,7 +141,7 @@ def generated(n: int, m: int, stored: int) -> Table:
                 found = in_child("sparse_memory", folder, "3")
             memory = found["input"], found["decided"], found["extra"]
             order = "yes" if in_order else "no"
-            table.rows.append((dtype.__name__, order, n / found["seconds"], *memory))
+            table.add(dtype.__name__, order, n / found["seconds"], *memory)
     show_progress("")
     table.notes.append(
         "Processor time of one thread. Not in order: the most probable label first. Peak beyond: "
@@ -192,7 +192,7 @@ def budgets(cases: Iterable[tuple[str, sparse.csr_array, int]], seconds: float) 
         other, theirs = _xcolumns(proba, k, seconds)
         f1, free = exact_macro_f(proba, theirs, 0.0), float(task(0).expected_f.mean())
         mean = float(own.expected_f.mean())
-        table.rows.append((name, k, f1, mean, own.gap, free, took, other / took))
+        table.add(name, k, f1, mean, own.gap, free, took, other / took)
     show_progress("")
     table.notes.append("xCOLUMNs and fgfm choose exactly k; only fgfm can choose fewer. 0/0 is 0.")
     return table

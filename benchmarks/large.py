@@ -155,7 +155,7 @@ def main(arguments: list[str] | None = None) -> None:
             )
             excess = found["expected samples"] - found["samples"]
             f = (found[average] for average in AVERAGES)
-            table.rows.append((problem, method, *f, excess, found["fit"], found["memory"]))
+            table.add(problem, method, *f, excess, found["fit"], found["memory"])
     show_progress("")
     table.notes.append("expected: expected minus obtained F1 of rows; memory: peak of the process")
     print("\n".join(table.lines()))

@@ -179,7 +179,7 @@ def empty_columns() -> Table:
         start = time.process_time()
         StackClassifier(random_state=0).fit(features, Y)
         seconds.append(time.process_time() - start)
-        table.rows.append((features.shape[1], seconds[-1], seconds[-1] / seconds[0]))
+        table.add(features.shape[1], seconds[-1], seconds[-1] / seconds[0])
     return table
 
 

@@ -92,9 +92,7 @@ def marginals(settings: Settings) -> Results:
         ],
     )
     results = Results([table])
-    speed: list[Target] = []
-    growth: list[Target] = []
-    passes: list[Target] = []
+    speed, growth, passes = Results(), Results(), Results()
     for kind in KINDS:
         per_row = {}
         for m in sizes:
@@ -115,22 +113,19 @@ def marginals(settings: Settings) -> Results:
             ours, one_pass = least["ours"] / n, least["sum"] / n
             rival = least.get("rival")
             faster = rival / ours if rival else None
-            table.rows.append(
-                (kind, m, labels.sum() / n, ours, rival, faster, one_pass, ours / one_pass)
-            )
+            table.add(kind, m, labels.sum() / n, ours, rival, faster, one_pass, ours / one_pass)
             per_row[m] = ours
             if m == 1000:
-                speed.append(
-                    Target(f"from_marginals, 1000 {kind}", ours, rival, faster, 500, True)
-                )
+                speed.at_least(f"from_marginals, 1000 {kind}", ours, rival, 500)
             if m == large:
                 what = f"  passes of np.sum, {m:.0e} {kind}".replace("e+0", "e")
-                passes.append(Target(what, ours, one_pass, ours / one_pass, 15, False, "number"))
+                passes.at_most(what, ours, one_pass, 15)
         fitted = [m for m in sizes if m >= 1000] if not settings.quick else [100, 1000]
         slope = growth_exponent(fitted, [per_row[m] for m in fitted])
         what = f"  growth, 1e3 to 1e6 {kind}" if not settings.quick else f"  growth, {kind}"
-        growth.append(Target(what, None, None, slope, 1.1, False, "number"))
-    results.targets += speed + growth + passes
+        growth.targets.append(Target(what, None, None, slope, 1.1, False, "number"))
+    for part in (speed, growth, passes):
+        results.add(part)
     return results
 
 
@@ -157,23 +152,19 @@ def averages(settings: Settings) -> Results:
             by_columns = partial(np.sum, p, axis=0)
             least = settings.time(macro=macro, micro=micro, sum=p.sum, by_columns=by_columns)
             passes = least["macro"] / least["sum"]
-            table.rows.append(
-                (
-                    kind,
-                    dtype.__name__,
-                    least["macro"],
-                    least["micro"],
-                    least["sum"],
-                    passes,
-                    least["macro"] / least["by_columns"],
-                    least["micro"] / least["sum"],
-                )
+            table.add(
+                kind,
+                dtype.__name__,
+                least["macro"],
+                least["micro"],
+                least["sum"],
+                passes,
+                least["macro"] / least["by_columns"],
+                least["micro"] / least["sum"],
             )
             if dtype is np.float64 and kind == "dense":
                 what = f"macro, {n:.0e} x {m} {kind}, passes of np.sum".replace("e+0", "e")
-                results.targets.append(
-                    Target(what, least["macro"], least["sum"], passes, 15, False, "number")
-                )
+                results.at_most(what, least["macro"], least["sum"], 15)
     return results
 
 
@@ -195,11 +186,9 @@ def classes(settings: Settings) -> Results:
         gap = decision.from_classes(p).gap
         least = settings.time(ours=partial(decision.from_classes, p), sum=p.sum)
         passes = least["ours"] / least["sum"]
-        table.rows.append((kind, least["ours"], least["sum"], passes, gap))
+        table.add(kind, least["ours"], least["sum"], passes, gap)
         what = f"from_classes, {n:.0e} x {m} {kind}, passes of np.sum".replace("e+0", "e")
-        results.targets.append(
-            Target(what, least["ours"], least["sum"], passes, 40, False, "number")
-        )
+        results.at_most(what, least["ours"], least["sum"], 40)
     return results
 
 
@@ -226,11 +215,9 @@ def deciders(settings: Settings) -> Results:
             from_marginals=partial(decision.from_marginals, new),
         )
         predict, marginal = least["predict"] / len(new), least["from_marginals"] / len(new)
-        table.rows.append((m, least["fit"], predict, marginal, predict / marginal))
+        table.add(m, least["fit"], predict, marginal, predict / marginal)
         what = f"FDecider.predict, {m} labels, times of from_marginals"
-        results.targets.append(
-            Target(what, predict, marginal, predict / marginal, 8, False, "number")
-        )
+        results.at_most(what, predict, marginal, 8)
     return results
 
 
@@ -267,17 +254,15 @@ def routes(settings: Settings) -> Results:
                 )
                 onnx, predict = least.get("onnx"), least["predict"]
                 ratio = onnx / predict if onnx else None
-                table.rows.append(
-                    (
-                        average,
-                        Y.sum() / len(Y),
-                        rows,
-                        least["marginals"],
-                        predict,
-                        onnx,
-                        least.get("torch"),
-                        ratio,
-                    )
+                table.add(
+                    average,
+                    Y.sum() / len(Y),
+                    rows,
+                    least["marginals"],
+                    predict,
+                    onnx,
+                    least.get("torch"),
+                    ratio,
                 )
     return Results([table])
 
@@ -342,15 +327,13 @@ def factors(settings: Settings) -> Results:
             least = settings.time(**tasks)
             ours, rival = least["ours"] / n, least.get("rival")
             faster = rival / ours if rival else None
-            table.rows.append((kind, name, m, labels.sum() / n, ours, rival, faster))
+            table.add(kind, name, m, labels.sum() / n, ours, rival, faster)
             if name == "in fours":
                 per_row.append(ours)
                 if m == 400:
                     what = f"from_factors, 400 in fours, {kind}"
-                    plain = least["plain"]
-                    results.targets.append(Target(what, ours, plain, plain / ours, 500, True))
-                    what = "  the rival tuned"
-                    results.targets.append(Target(what, ours, rival, faster, 500, True))
+                    results.at_least(what, ours, least["plain"], 500)
+                    results.at_least("  the rival tuned", ours, rival, 500)
         slope = growth_exponent(sizes, per_row)
         table.notes.append(f"Growth exponent in fours, {kind}: {slope:.2f}.")
     return results
@@ -389,10 +372,10 @@ def cardinalities(settings: Settings) -> Results:
             least = settings.time(**tasks)
             ours, rival = least["ours"] / n, least.get("rival")
             faster = rival / ours if rival else None
-            table.rows.append((kind, m, labels.sum() / n, ours, rival, faster))
+            table.add(kind, m, labels.sum() / n, ours, rival, faster)
             if m == 100:
                 what = f"from_cardinalities, 100 {kind}"
-                results.targets.append(Target(what, ours, rival, faster, 60, True))
+                results.at_least(what, ours, rival, 60)
     return results
 
 
@@ -427,7 +410,7 @@ def constraints(settings: Settings) -> Results:
         )
         changed = float((labels != free).any(axis=1).mean())
         ours, without = least["ours"] / n, least["without"] / n
-        table.rows.append((what, changed, ours, without, ours / without))
+        table.add(what, changed, ours, without, ours / without)
     return Results([table])
 
 
@@ -463,7 +446,7 @@ def threads(settings: Settings) -> Results:
         tasks = {"one": partial(decide, 1), "two": partial(decide, 2)}
         least = least_times(tasks, seconds=settings.seconds, clock=time.perf_counter)
         one, two = least["one"] / rows, least["two"] / rows
-        table.rows.append((what, one, two, one / two))
+        table.add(what, one, two, one / two)
     return Results([table])
 
 
@@ -546,10 +529,7 @@ def cold_start(settings: Settings) -> Results:
         ("README: classifier", learners, 2.0),
         ("a saved decider, one row", base_classes, 2.0),
     ):
-        slower = least[what] / least[base]
-        results.targets.append(
-            Target(f"cold start, {what}", least[what], least[base], slower, goal, False, "number")
-        )
+        results.at_most(f"cold start, {what}", least[what], least[base], goal)
     return results
 
 

@@ -12,15 +12,14 @@ The environment variable ``FGFM_REFERENCE`` names the folder of their results.
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 from collections import Counter, defaultdict
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.reference_factors import FOLDER
+from benchmarks.environment import on_one_core
+from benchmarks.reference_factors import require_folder
 from benchmarks.reference_models import (
     METHODS,
     PUBLISHED,
@@ -71,16 +70,16 @@ def _given_tables(stored: list[Data]) -> list[Table]:
             gaps.append(gap)
             if abs(difference) > 1e-4:
                 name = f"{data.dag} n={data.n} rep {data.rep}"
-                other.rows.append((name, method, difference, gap.min()))
+                other.add(name, method, difference, gap.min())
     for n, parts in rows.items():
         difference = np.abs(parts)  # (data sets, methods, losses)
         f = difference[:, :, 0]
         within = [int((f <= limit).sum()) for limit in (1e-4, 1e-3)]
         same = int((difference < 1e-9).all(axis=2).sum())
-        summary.rows.append((n, f.size, *f.max(axis=0), *within, same))
+        summary.add(n, f.size, *f.max(axis=0), *within, same)
     last = [sum(row[k] for row in summary.rows) for k in (1, -3, -2, -1)]
     largest = [max(row[k] for row in summary.rows) for k in range(2, 6)]
-    summary.rows.append(("all", last[0], *largest, *last[1:]))
+    summary.add("all", last[0], *largest, *last[1:])
     margin = np.concatenate(gaps)
     summary.notes.append(
         "Cell: a structure, a repetition and a method. All losses: F1, Hamming loss and subset "
@@ -116,15 +115,13 @@ def _change_table(stored: list[Data]) -> Table:
                     f = data.losses(estimates[method].labels())[0]
                     differences[data.n <= 100].append(f - theirs.losses[0])
         every = np.abs(differences[True] + differences[False])
-        table.rows.append(
-            (
-                name,
-                len(every),
-                int((every < 1e-9).sum()),
-                int((every <= 1e-3).sum()),
-                *(float(np.mean(part)) if part else 0.0 for part in differences.values()),
-                every.max(),
-            )
+        table.add(
+            name,
+            len(every),
+            int((every < 1e-9).sum()),
+            int((every <= 1e-3).sum()),
+            *(float(np.mean(part)) if part else 0.0 for part in differences.values()),
+            every.max(),
         )
     table.notes.append(
         "Means over cells with up to 100 training rows, and with more; the largest in absolute "
@@ -188,7 +185,7 @@ def _split_tables(cells: list[Cell], splits: int) -> list[Table]:
         sd = spread[n, method]
         noise = _noise(sd, sd, splits, len(difference))
         mean = float(difference.mean())
-        summary.rows.append((n, method, ours, ours - mean, mean, sd, noise, mean / noise))
+        summary.add(n, method, ours, ours - mean, mean, sd, noise, mean / noise)
     same = [same for cell in cells if cell.method == "f-gfm" for same in cell.same_factors()]
     summary.notes.append(
         "Means over structures and repetitions. sd of a split: standard deviation of F over our "
@@ -225,7 +222,7 @@ def _structure_table(
         if abs(measured) > 2.0 or abs(given) > 3.0:
             beyond.append((cell, measured))
     for key, row in rows.items():
-        table.rows.append((*key, *(value for method in METHODS for value in row[method])))
+        table.add(*key, *(value for method in METHODS for value in row[method]))
     for name, values in z.items():
         within = [int((np.abs(values) <= limit).sum()) for limit in (2, 3)]
         table.notes.append(
@@ -247,7 +244,7 @@ def _reason_table(beyond: list[tuple[Cell, float]], splits: int) -> Table:
         data = cell.data[worst]
         why = _reason(data, cell.runs[worst], cell.method, splits)
         name = f"{cell.dag} {cell.method}"
-        table.rows.append((cell.n, name, z, data.rep, differences[worst], why))
+        table.add(cell.n, name, z, data.rep, differences[worst], why)
     table.notes.append(
         "Reason: the model whose penalty has the largest effect, their penalty, the one that most "
         "of our splits choose, and the change of their F with that penalty alone."
@@ -280,10 +277,7 @@ def _reason(data: Data, run: Run, method: str, splits: int) -> str:
 
 def run(*, quick: bool = False, splits: int = SPLITS) -> list[Table]:
     """Compare, print the tables, and return them."""
-    if not FOLDER.is_dir():
-        raise SystemExit(
-            f"{FOLDER} does not exist: FGFM_REFERENCE must name the folder of the stored results"
-        )
+    require_folder()
     splits = 3 if quick else splits
     if quick:
         print("Quick: too few splits and data sets for meaningful z values.\n")
@@ -304,9 +298,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    if alone.items() <= os.environ.items():
-        main()
-    else:  # one core; libraries read these variables when they are loaded
-        command = [sys.executable, "-m", "benchmarks.reference_f", *sys.argv[1:]]
-        os.execve(sys.executable, command, {**os.environ, **alone})
+    on_one_core("benchmarks.reference_f")
+    main()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import os
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ import numpy.typing as npt
 from scipy.special import xlogy
 from scipy.stats import chi2
 
+from benchmarks.environment import on_one_core
 from benchmarks.measure import least_times
 from benchmarks.report import Table, print_tables
 from fgfm.factors import ILFCompo, g_test, markov_boundary, published_grouping
@@ -52,6 +52,12 @@ class Case(NamedTuple):
     p_values: Floats  # (8, 8)
     boundaries: list[Integers]
     factors: list[tuple[int, ...]]
+
+
+def require_folder() -> None:
+    """Stop where there are no results of theirs."""
+    if not FOLDER.is_dir():
+        raise SystemExit(f"{FOLDER} does not exist: FGFM_REFERENCE must name their results")
 
 
 def stored_table(name: str) -> Iterator[dict[str, str]]:
@@ -208,16 +214,14 @@ def _p_value_table(stored: list[Case]) -> Table:
         ours, theirs, low, high = (np.concatenate(part) for part in zip(*rows, strict=True))
         difference = np.abs(ours - theirs)
         within = (theirs >= low - 1e-9) & (theirs <= high + 1e-9)
-        table.rows.append(
-            (
-                n,
-                len(ours),
-                difference.max(),
-                difference.mean(),
-                np.corrcoef(ours, theirs)[0, 1],
-                within.mean(),
-                int(((ours <= ALPHA) != (theirs <= ALPHA)).sum()),
-            )
+        table.add(
+            n,
+            len(ours),
+            difference.max(),
+            difference.mean(),
+            np.corrcoef(ours, theirs)[0, 1],
+            within.mean(),
+            int(((ours <= ALPHA) != (theirs <= ALPHA)).sum()),
         )
     last = table.rows.pop(list(parts).index("all"))
     table.rows = [*sorted(table.rows, key=lambda row: row[0]), last]
@@ -319,9 +323,9 @@ def _time_table(stored: list[Case], n: int, seconds: float) -> Table:
         mine = [case for case in stored if (case.dag, case.n) == (dag, n)]
         ours = float(np.mean([_cpu_seconds(case, seconds / len(mine)) for case in mine]))
         their = float(np.mean(times))
-        table.rows.append((dag, ours, their, their / ours))
+        table.add(dag, ours, their, their / ours)
     ours, their = (float(np.mean([row[k] for row in table.rows])) for k in (1, 2))
-    table.rows.append(("all", ours, their, their / ours))
+    table.add("all", ours, their, their / ours)
     table.notes.append(
         "Processor time. Ours: the whole of ILFCompo.fit, least of several runs, mean over "
         "repetitions. Theirs: IAMB and the 56 tests in R (compiled C inside), as stored, on a "
@@ -359,24 +363,19 @@ def _expectation_table() -> Table:
         }
         least = least_times(tasks, seconds=0.5)
         difference = np.abs(moments_2x2(n, r, c)[0] - one_by_one()).max()
-        table.rows.append(
-            (
-                f"up to {largest}",
-                least["ours"],
-                least["theirs"],
-                least["theirs"] / least["ours"],
-                difference,
-            )
+        table.add(
+            f"up to {largest}",
+            least["ours"],
+            least["theirs"],
+            least["theirs"] / least["ours"],
+            difference,
         )
     return table
 
 
 def run(*, seconds: float = 2.0) -> list[Table]:
     """Compare, print the tables, and return them."""
-    if not FOLDER.is_dir():
-        raise SystemExit(
-            f"{FOLDER} does not exist: set FGFM_REFERENCE to the folder of the stored results"
-        )
+    require_folder()
     stored = cases()
     tables = [_time_table(stored, 1000, seconds), _expectation_table(), _p_value_table(stored)]
     tables += [_boundary_table(stored), *_factor_tables(stored)]
@@ -385,9 +384,5 @@ def run(*, seconds: float = 2.0) -> list[Table]:
 
 
 if __name__ == "__main__":
-    alone = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    if alone.items() <= os.environ.items():
-        run()
-    else:  # one core; the libraries read these variables when they are loaded
-        command = [sys.executable, "-m", "benchmarks.reference_factors"]
-        os.execve(sys.executable, command, {**os.environ, **alone})
+    on_one_core("benchmarks.reference_factors")
+    run()

@@ -69,6 +69,10 @@ class Table:
     rows: list[Sequence[Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def add(self, *values: Any) -> None:
+        """Append a row."""
+        self.rows.append(values)
+
     def lines(self) -> Iterator[str]:
         """Return the table as lines of text."""
         columns = [column.rpartition(": ") for column in self.columns.split("; ")]
@@ -125,6 +129,15 @@ class Results:
         """Append the results of another part."""
         self.tables += other.tables
         self.targets += other.targets
+
+    def at_least(self, what: str, ours: float, rival: float | None, goal: float) -> None:
+        """Append a target for the time of a rival, as a multiple of ours."""
+        ratio = rival / ours if rival else None
+        self.targets.append(Target(what, ours, rival, ratio, goal, at_least=True))
+
+    def at_most(self, what: str, ours: float, unit: float, goal: float) -> None:
+        """Append a target for our time, as a multiple of another one."""
+        self.targets.append(Target(what, ours, unit, ours / unit, goal, False, "number"))
 
     def target_table(self, assessed: bool = True) -> Table:
         """Return the targets as a table."""

@@ -157,20 +157,23 @@ class Standings:
                 cells += [f"{f1} ± {self.spread[key]:.3f}", f"{best} {method}"]
             rows.append([name, *cells])
         heads = [head for average in AVERAGES for head in (average, "best of 28")]
-        lines = markdown(["data set", *heads], rows)
+        return without_zeros(markdown(["data set", *heads], rows))
+
+    def rules_table(self) -> str:
+        """Return the tables of rules on the same probabilities, and of what was expected."""
         rules = self.rules.groupby("average").mean()
         rows = [
             [text, *(f"{rules.loc[average, rule]:.3f}" for average in AVERAGES)]
             for rule, text in RULES.items()
         ]
-        lines += ["", *markdown(["rule, on the same probabilities", *AVERAGES], rows)]
+        lines = markdown(["rule, on the same probabilities", *AVERAGES], rows)
         excess = {"mean": self.excess.mean(), "largest": self.excess.max()}
         rows = [
             [f"{text} of the data sets", *(f"{value[average]:+.3f}" for average in AVERAGES)]
             for text, value in excess.items()
         ]
         lines += ["", *markdown(["expected minus obtained F1", *AVERAGES], rows)]
-        return re.sub(r"\b0\.", ".", "\n".join(lines)) + "\n"
+        return without_zeros(lines)
 
     def draw(self, path: Path) -> None:
         """Draw the differences to the best published method, as PNG."""
@@ -193,6 +196,11 @@ class Standings:
         ax.legend(frameon=False, loc="lower right")
         with atomic_file(path) as file:
             figure.savefig(file, format="png", dpi=150)
+
+
+def without_zeros(lines: list[str]) -> str:
+    """Return lines as a text in which .5 stands for 0.5."""
+    return re.sub(r"\b0\.", ".", "\n".join(lines)) + "\n"
 
 
 def misquoted(sentences: list[str]) -> Iterator[str]:
@@ -230,6 +238,7 @@ def main() -> None:
     sentences = standings.sentences()
     summary = "\n".join(f"- {sentence}" for sentence in sentences) + "\n"
     texts = {"summary.md": summary, "table.md": standings.table()}
+    texts["rules.md"] = standings.rules_table()
     publish(options.out, texts, check=options.check, wrong=list(misquoted(sentences)))
     standings.draw(options.out / "differences.png")
 

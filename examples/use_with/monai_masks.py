@@ -8,15 +8,26 @@ import torch
 from monai.data import DataLoader, MetaTensor
 from scipy.ndimage import gaussian_filter
 
+from fgfm.metrics import best_threshold
+
 torch.manual_seed(0)
 network = torch.nn.Identity()  # a stand-in: the images are logits, the masks are drawn from them
-items = []
-for _ in range(12):
-    field = torch.tensor(gaussian_filter(torch.randn(40, 40, 40).numpy(), 3))[None]
-    image = MetaTensor(
-        4.0 * field / field.std() - 7.0, affine=torch.diag(torch.tensor([1, 1, 3, 1]))
-    )
-    items.append({"image": image, "label": torch.bernoulli(torch.sigmoid(image.as_tensor()))})
+
+
+def volumes(n):
+    """Return n images and masks."""
+    items = []
+    for _ in range(n):
+        field = torch.tensor(gaussian_filter(torch.randn(40, 40, 40).numpy(), 3))[None]
+        image = MetaTensor(
+            4.0 * field / field.std() - 7.0, affine=torch.diag(torch.tensor([1, 1, 3, 1]))
+        )
+        mask = torch.bernoulli(torch.sigmoid(image.as_tensor()))
+        items.append({"image": image, "label": mask})
+    return items
+
+
+items, validation = volumes(12), volumes(12)
 loader = DataLoader(items, batch_size=4)
 # %%
 from monai.data import decollate_batch
@@ -60,5 +71,14 @@ last = decollate_batch(logits)[-1]
 for masks in (best_d({"pred": last})["pred"], best_softmax(torch.cat([0 * last, last]))):
     assert torch.equal(masks, best(last))
     assert torch.equal(masks.affine, last.affine)
-means = [metric.aggregate().item() for metric in (dice_half, dice_best)]
-print("MONAI: Dice {:.2f} above 0.5, {:.2f} for Dice".format(*means))
+flat = [
+    torch.stack([item[name].as_subclass(torch.Tensor).flatten() for item in validation])
+    for name in ("image", "label")
+]
+t = best_threshold(flat[0].sigmoid().numpy(), flat[1].numpy().astype(int))
+tuned = Compose([Activations(sigmoid=True), AsDiscrete(threshold=t)])
+dice_t = DiceMetric()
+for batch in loader:
+    dice_t([tuned(x) for x in decollate_batch(batch["image"])], batch["label"])
+means = [metric.aggregate().item() for metric in (dice_half, dice_t, dice_best)]
+print("MONAI: Dice {:.2f} above 0.5, {:.2f} above t, {:.2f} for Dice".format(*means))

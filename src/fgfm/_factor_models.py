@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -18,7 +19,7 @@ from sklearn.utils import check_random_state, get_tags
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import has_fit_parameter
 
-from fgfm._utils.rows import append_column, n_rows, take_param_rows, take_rows
+from fgfm._utils.rows import frame_library, n_rows, take_param_rows, take_rows
 from fgfm.cardinality import make_coherent, of_conditionals
 from fgfm.ridge import RidgeFit, RidgeLogistic, fit_ridge_logistic
 
@@ -27,6 +28,7 @@ Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
 METHODS = ("two-step", "direct")
+_COLUMN = "number of labels"  # the column that the method "two-step" appends
 
 
 class FactorEstimate(NamedTuple):
@@ -288,7 +290,7 @@ class ClonedModels:
 
     def positive(self, rows: Any, targets: slice, extra: float | None = None) -> Floats:
         """Return the probabilities (n, T) of class 1 of targets with classes in {0, 1}."""
-        X = rows if extra is None else append_column(rows, extra)
+        X = rows if extra is None else _append_column(rows, extra)
         p = [
             self.proba(X, t)[:, -1] * self.classes[t][-1]
             for t in range(targets.start, targets.stop)
@@ -351,7 +353,7 @@ def _fit_clone(learner: Any, X: Any, target: Target, seed: int | None, params: A
         ]
         model.set_params(**dict.fromkeys(unset, seed))
     if target.extra is not None:
-        X = append_column(X, target.extra)
+        X = _append_column(X, target.extra)
     return model.fit(X, target.values, **params)
 
 
@@ -366,3 +368,32 @@ def _warn_dropped_column(learner: Any) -> None:
             UserWarning,
             stacklevel=6,  # the caller of fit
         )
+
+
+def _append_column(X: Any, values: float | npt.NDArray[np.float64]) -> Any:
+    """Return X with a last column appended; in a data frame it gets an unused name."""
+    n = n_rows(X)
+    column = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,))
+    if sparse.issparse(X):
+        return sparse.hstack([X, sparse.csr_array(column[:, None])], format="csr")
+    library = frame_library(X)
+    if library is None:
+        return np.column_stack([X, column])
+    name = _free_name(list(X.columns))
+    if library == "polars":
+        import polars as pl
+
+        return X.with_columns(pl.Series(name, column))
+    appended = X.copy(deep=False)
+    appended[name] = column
+    return appended
+
+
+def _free_name(taken: list[Any]) -> Any:
+    """Return an unused column name: a string, unless no other name is one."""
+    if not any(isinstance(name, str) for name in taken):
+        return 1 + max((n for n in taken if isinstance(n, (int, np.integer))), default=-1)
+    name = _COLUMN
+    while name in taken:
+        name += "_"
+    return name

@@ -60,7 +60,7 @@ CASES = {
     ],
     "evaluate": [
         (["new.csv", "--drop", "id"], "(option: --labels)"),
-        (["all.arff", "--folds", "1"], "folds is 1: it must be from 2 to 120"),
+        (["all.arff", "--folds", "1"], "folds is 1: it must be 2 or more"),
         (["all.arff", "--test", "all.arff", "--model", "model.fgfm"], "give one of them"),
         (["all.arff", "--test", "long.arff"], "no column is called 'red'"),
         (["long.arff", "--model", "model.fgfm"], "no column is called 'red'"),

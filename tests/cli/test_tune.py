@@ -164,8 +164,16 @@ def test_output_fits_the_terminal(rows, files):
 
 INVALID = {
     "logits": ("a,b\n-3,2\n1,1\n", "a,b\n1,0\n0,1\n", "p1.csv, row 0, column 'a': -3.0 is not a"),
-    "one row": ("a,b\n0.3,0.2\n", "a,b\n1,0\n", "p1.csv: there is 1 row: at least 2 are needed"),
-    "no label": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n0,0\n0,0\n", "y1.csv: there is no positive"),
+    "one row": (
+        "a,b\n0.3,0.2\n",
+        "a,b\n1,0\n",
+        "n_samples=1: FDecider needs at least 2 validation rows",
+    ),
+    "no label": (
+        "a,b\n" + "0.3,0.2\n" * 30,
+        "a,b\n" + "0,0\n" * 30,
+        "y has no positive label: validation rows",
+    ),
     "rows": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,b\n1,0\n", "y1.csv: there are 1 row, and p1.csv has 2"),
     "names": ("a,b\n0.3,0.2\n0.1,0.2\n", "a,c\n1,0\n0,1\n", "'c' is not a label of the prob"),
     "text": ("a,b\n0.3,x\n0.1,y\n", "a,b\n1,0\n0,1\n", "'x' is not a probability, nor are 1 fur"),

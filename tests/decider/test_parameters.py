@@ -12,7 +12,7 @@ from sklearn.metrics import f1_score
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.naive_bayes import GaussianNB
 
-from decider_data import independent
+from decider_data import exclusive, independent
 from fgfm import FClassifier, FDecider, FGFMClassifier, StackClassifier
 from fgfm.decider._calibration import CALIBRATORS
 from fgfm.factors import ILFCompo
@@ -44,32 +44,36 @@ CHANGES_NOTHING = {"n_jobs", "verbose"}
 
 
 def estimators():
-    """Return estimators that take P and Y, with the arguments of each rule."""
+    """Return estimators, with the arguments of each rule, and the X and y that they take."""
     model = MultiOutputClassifier(LogisticRegression())
     for average in ("samples", "macro", "micro"):
-        yield FDecider(average=average)
-        yield FDecider(average=average, min_precision=0.6)
-        yield FDecider(average=average, min_precision=0.6, confidence=0.6)
-        yield FDecider(average=average, max_labels=2)
-        yield FClassifier(model, average=average, random_state=0)
+        yield FDecider(average=average), P, Y
+        yield FDecider(average=average, min_precision=0.6), P, Y
+        yield FDecider(average=average, min_precision=0.6, confidence=0.6), P, Y
+        yield FDecider(average=average, max_labels=2), P, Y
+        yield FClassifier(model, average=average, random_state=0), P, Y
+    yield FDecider(), P[:, 0], Y[:, 0]
+    p, one_hot = exclusive(300, 4)
+    for parameters in ({"average": "macro"}, {"average": "micro", "labels": [1, 2]}):
+        yield FDecider(**parameters), p, one_hot.argmax(axis=1)
 
 
-@pytest.mark.parametrize("estimator", list(estimators()), ids=str)
+@pytest.mark.parametrize(("estimator", "X", "y"), list(estimators()))
 @pytest.mark.filterwarnings("ignore:.*certified", "ignore:.*satisfies")
-def test_every_parameter_is_followed_or_refused(estimator):
+def test_every_parameter_is_followed_or_refused(estimator, X, y):
     for name in estimator.get_params(deep=False):
         value = OTHER[name]
         if name == "constraints":
             from fgfm.decision import Constraints
 
             value = Constraints(forbidden=[0])
-        fitted = estimator.fit(P, Y)
+        fitted = estimator.fit(X, y)
         before = {**fitted.get_params(deep=False)}[name]
         fitted.set_params(**{name: value})
         refusals, after = [], []
         for method in (fitted.predict, fitted.decide, fitted.predict_proba):
             try:
-                after.append(method(P))
+                after.append(method(X))
             except (ValueError, TypeError) as error:
                 refusals.append(str(error))
         if refusals:
@@ -79,8 +83,8 @@ def test_every_parameter_is_followed_or_refused(estimator):
             continue
         after[1] = after[1].labels
         try:
-            fresh = fitted.fit(P, Y)
-            expected = [fresh.predict(P), fresh.decide(P).labels, fresh.predict_proba(P)]
+            fresh = fitted.fit(X, y)
+            expected = [fresh.predict(X), fresh.decide(X).labels, fresh.predict_proba(X)]
         finally:
             fitted.set_params(**{name: before})
         for one, other in zip(after, expected, strict=True):
@@ -259,6 +263,8 @@ def test_a_calibration_is_a_class_and_a_line(form, monkeypatch):
     decider = FDecider(calibration="power").fit(form(truth**2), labels)
     assert decider._rule.model.calibrator.power_ == pytest.approx(0.5, abs=0.05)
     assert decider.score(form(truth**2), labels) > 0.6
+    scored = FDecider(calibration="power", scores=True).fit(form(truth**2), labels)
+    assert scored.score(form(truth**2), labels) == decider.score(form(truth**2), labels)
     classes = truth / truth.sum(axis=1, keepdims=True)
     y = (rng.random((2000, 1)) > np.cumsum(classes, axis=1)).sum(axis=1).clip(max=3)
     model = FDecider(calibration="power", average="macro").fit(classes, y)

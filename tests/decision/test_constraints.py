@@ -218,14 +218,6 @@ def test_rows_without_any_possible_label(decide):
     assert dense(labels).tolist() == [[0, 0, 0]]
 
 
-def test_float32_and_rounded_probabilities():
-    p = np.random.default_rng(3).random((30, 9)).astype(np.float32)
-    single = decision.from_marginals(p, max_labels=2)
-    assert_same_decision(single, decision.from_marginals(p.astype(np.float64), max_labels=2))
-    p = np.array([[1.0 + 1e-12, 0.3, -1e-12]])
-    assert decision.from_marginals(p, max_labels=1).labels.tolist() == [[1, 0, 0]]
-
-
 # Other arrays ------------------------------------------------------------------------------------
 
 
@@ -418,11 +410,3 @@ def test_other_problems_refuse_constraints(arguments, message):
 def test_binary_classifiers_refuse_constraints():
     with pytest.raises(ValueError, match="cannot be combined with 1-D probabilities"):
         decision.from_marginals([0.5, 0.2], max_labels=1)
-
-
-def test_logits_and_lists_of_classes():
-    p = np.random.default_rng(0).random((6, 5))
-    expected = decision.from_marginals(p, max_labels=2)
-    logits = np.log(p) - np.log1p(-p)
-    decided = decision.from_marginals(logits, logits=True, max_labels=2)
-    assert_same_decision(decided, expected, rtol=1e-9)

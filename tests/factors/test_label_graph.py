@@ -73,12 +73,6 @@ def test_corrections_remove_edges():
     assert {c: len(group_labels(p, correction=c).factors) for c in expected} == expected
 
 
-def test_one_label():
-    grouping = group_labels([[np.nan]])
-    assert as_lists(grouping.factors) == [[0]]
-    assert grouping.cuts == []
-
-
 def cut_one_by_one(p, effects, alpha, limit):
     """Cut the weakest edge of a component that is too large, until there is none."""
     m = len(p)
@@ -117,24 +111,6 @@ def test_cuts_are_those_of_cutting_one_by_one(seed, limit):
     owner = {k: f for f, factor in enumerate(found.factors) for k in factor}
     assert all(owner[i] != owner[j] and value == p[i, j] for i, j, value in found.cuts)
     assert [c.p_value for c in found.cuts] == sorted((c.p_value for c in found.cuts), reverse=True)
-
-
-def test_cuts_of_a_chain():
-    p = symmetric(5, {(0, 1): 1e-9, (1, 2): 1e-3, (2, 3): 1e-5, (3, 4): 1e-4})
-    grouping = group_labels(p, correction=None, max_factor_size=2)
-    assert as_lists(grouping.factors) == [[0, 1], [2, 3], [4]]
-    assert grouping.cuts == [(1, 2, 1e-3), (3, 4, 1e-4)]
-    whole = group_labels(p, correction=None, max_factor_size=5)
-    assert as_lists(whole.factors) == [[0, 1, 2, 3, 4]]
-
-
-def test_effects_decide_between_equal_p_values():
-    p = symmetric(3, {(0, 1): 0.0, (1, 2): 0.0})
-    for weak, factors in [((0, 1), [[0], [1, 2]]), ((1, 2), [[0, 1], [2]])]:
-        effects = np.ones((3, 3))
-        effects[weak] = effects[weak[::-1]] = 0.5
-        assert as_lists(group_labels(p, effects=effects, max_factor_size=2).factors) == factors
-    assert as_lists(group_labels(p, max_factor_size=2).factors) == [[0], [1, 2]]  # by index
 
 
 def test_published_grouping_is_not_a_transitive_closure():

@@ -63,13 +63,6 @@ def test_agrees_with_one_test_at_a_time(seed, df, levels):
     assert len(found) > 0
 
 
-@pytest.mark.parametrize("n", [1000, 3000])
-@pytest.mark.parametrize("df", ["mi", "moments"])
-def test_recovers_a_known_boundary(n, df):
-    X, y = network(n)
-    assert markov_boundary(X, y, 0.001, df=df).tolist() == [0, 1, 3]
-
-
 def test_member_that_became_irrelevant_is_removed():
     """Column 2 is the strongest by itself, but irrelevant given the two it is made of."""
     rng = np.random.default_rng(0)

@@ -154,6 +154,25 @@ def test_decider_of_classes(table, tmp_path):
     assert [list(row) for row in sets] == [[name] for name in found]
 
 
+@pytest.mark.parametrize(
+    ("classes", "pos_label"), [(["no", "yes"], "yes"), (["no", "yes"], "no"), ([0, 1], None)]
+)
+def test_decider_of_two_classes(classes, pos_label, tmp_path):
+    p = RNG.random(300) ** 2
+    is_true = RNG.random(300) < p
+    first = pos_label == classes[0]
+    y = np.array(classes)[np.where(is_true, 1 - first, first)]
+    decider = fgfm.FDecider(pos_label=pos_label).fit(p, y)
+    source = write(pd.DataFrame({"rated": p}), tmp_path / "p.csv")
+    decide(source, tmp_path / "s.csv", decider=decider)
+    sets = pd.read_csv(tmp_path / "s.csv", keep_default_na=False)["labels"]
+    positive = classes[1 - first]
+    assert_array_equal(sets == "rated", decider.predict(p) == positive)
+    wrong = {str(classes[first]): p, **({} if pos_label else {"b": p})}
+    with pytest.raises(DataError, match=f"one column, the probabilities of '{positive}'"):
+        decide(write(pd.DataFrame(wrong), tmp_path / "q.csv"), tmp_path / "t.csv", decider=decider)
+
+
 def test_decider_finds_columns_by_name(table, tmp_path):
     Y = (RNG.random(P.shape) < P).astype(int)
     decider = fgfm.FDecider().fit(table, pd.DataFrame(Y, columns=NAMES))

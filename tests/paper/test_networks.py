@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -70,25 +68,6 @@ def test_bayes_f_agrees_with_a_large_sample(structure):
     assert_allclose((test.Y.T.astype(float) @ test.Y) / len(test.Y), both, atol=0.006)
 
 
-def test_only_labels_of_different_factors_are_independent_given_the_features():
-    network = random_network((2, 2), random_state=0)
-    X, _ = network.inputs()
-    labelsets, joint = network.joint(X)
-    p = network.marginals(X)
-    for i, j in itertools.combinations(range(4), 2):
-        both = joint @ (labelsets[:, i] & labelsets[:, j])
-        gap = np.abs(both - p[:, i] * p[:, j]).max()
-        assert gap < 1e-15 if i // 2 != j // 2 else gap > 0.01
-
-
-def test_irrelevant_features_do_not_change_the_marginals():
-    network = random_network((3, 2), random_state=0)
-    X, _ = network.inputs()
-    other = X.copy()
-    other[:, network.n_parents :] ^= 1
-    assert_array_equal(network.marginals(X), network.marginals(other))
-
-
 def test_many_labels_are_supported():
     network = random_network([4] * 50, n_parents=3, n_irrelevant=0, random_state=0)
     X, Y = network.sample(300, 1)
@@ -98,13 +77,6 @@ def test_many_labels_are_supported():
     assert abs(obtained - decision.expected_f.mean()) < 0.02
     with pytest.raises(ValueError, match="the network has 200 labels: joint enumerates"):
         network.joint(X)
-
-
-def test_larger_sample_begins_with_the_smaller_one():
-    network = random_network(random_state=0)
-    short, long = network.sample(20, 7), network.sample(100, 7)
-    assert_array_equal(short.X, long.X[:20])
-    assert_array_equal(short.Y, long.Y[:20])
 
 
 def test_data_sets_of_different_sizes_share_network_and_rows():

@@ -12,7 +12,6 @@ from scipy import stats
 from fgfm.paper._summary import (
     holm,
     paired_t_test,
-    score_factors,
     summarise,
     welch_p_value,
 )
@@ -48,12 +47,6 @@ def test_f_optimal_methods_are_compared_with_gfm():
 def test_learned_factors_are_scored(factors, precision, recall, exact):
     (score,) = summarise(make_records({"ilf": [0.5]}, factors=factors), SETTINGS, 1).factors
     assert_allclose([score.precision, score.recall, score.exact], [precision, recall, exact])
-
-
-def test_factors_are_scored_by_pairs_of_labels():
-    true = [[0, 1], [2, 3]]
-    assert score_factors([[0, 1, 2], [3]], true) == (1 / 3, 1 / 2, False)
-    assert score_factors([[3, 2], [1, 0]], true) == (1.0, 1.0, True)
 
 
 def test_paired_t_test_agrees_with_scipy():

@@ -268,9 +268,3 @@ def test_invalid_weights_raise(weight, message):
 @parametrize_with_checks([RidgeLogistic()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks([RidgeLogistic(penalize_intercept=True, reference_class=True)])
-def test_scikit_learn_checks_with_a_reference_class(estimator, check):
-    check(estimator)

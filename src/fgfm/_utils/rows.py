@@ -12,8 +12,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-_COLUMN = "number of labels"  # the column that the method "two-step" appends
-
 
 def frame_library(value: Any) -> str | None:
     """Return "pandas" or "polars" for a data frame or series, None for anything else."""
@@ -58,25 +56,6 @@ def on_all_rows(
     expanded = np.full((n, values.shape[1]), np.nan)
     expanded[rows] = values
     return expanded
-
-
-def append_column(X: Any, values: float | npt.NDArray[np.float64]) -> Any:
-    """Return X with a last column appended; in a data frame it gets an unused name."""
-    n = n_rows(X)
-    column = np.broadcast_to(np.asarray(values, dtype=np.float64), (n,))
-    if sparse.issparse(X):
-        return sparse.hstack([X, sparse.csr_array(column[:, None])], format="csr")
-    library = frame_library(X)
-    if library is None:
-        return np.column_stack([X, column])
-    name = _free_name(list(X.columns))
-    if library == "polars":
-        import polars as pl
-
-        return X.with_columns(pl.Series(name, column))
-    appended = X.copy(deep=False)
-    appended[name] = column
-    return appended
 
 
 def as_frames(
@@ -152,13 +131,3 @@ def _polars_frame(values: npt.NDArray[Any], columns: Any) -> Any:
     # Without `orient`, polars guesses from the memory layout which axis has the rows.
     schema = None if columns is None else [str(name) for name in columns]
     return pl.DataFrame(values, schema=schema, orient="row")
-
-
-def _free_name(taken: list[Any]) -> Any:
-    """Return an unused column name: a string, unless no other name is one."""
-    if not any(isinstance(name, str) for name in taken):
-        return 1 + max((n for n in taken if isinstance(n, (int, np.integer))), default=-1)
-    name = _COLUMN
-    while name in taken:
-        name += "_"
-    return name

@@ -180,7 +180,7 @@ def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
     if array.dtype.kind == "O" and hasattr(value, "to_numpy"):
         array = _frame_values(value, array)
     if array.dtype.kind in "OUST":
-        _check_no_text(array, name)
+        check_no_text(array, name)
     if array.dtype.kind not in "fiub":
         check_real(array.dtype, name)
     if array.ndim != len(axes) or 0 in array.shape[1:]:
@@ -200,7 +200,7 @@ def _frame_values(frame: Any, values: Real) -> Real:
         return values  # check_real raises on its dtype, with the same message as for arrays
 
 
-def _check_no_text(array: Real, name: str) -> None:
+def check_no_text(array: Real, name: str) -> None:
     """Raise for the first element that is text, such as "0.5" from a table."""
     for index, element in np.ndenumerate(array):
         if isinstance(element, (str, bytes)):

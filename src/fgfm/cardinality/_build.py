@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from fgfm._kernels import count_draws, largest_draw, tilt
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.names import check_same_index, check_same_names, column_names
 from fgfm._utils.rows import frame_library
@@ -140,8 +141,6 @@ class SampleCardinalities(LabelSetCardinalities):
     """P of draws of the label sets of each row, (n, T, m)."""
 
     def __init__(self, samples: Any) -> None:
-        from fgfm._kernels import largest_draw
-
         self._samples = real_array(samples, "samples", ("row", "draw", "label"))
         n, T, m = self._samples.shape
         sizes = [largest_draw(self._draws(rows)) for rows in row_blocks(n, 8 * T * m)]
@@ -156,8 +155,6 @@ class SampleCardinalities(LabelSetCardinalities):
         return np.require(draws, np.uint8, ["C"])
 
     def __getitem__(self, rows: slice) -> Floats:
-        from fgfm._kernels import count_draws
-
         draws = self._draws(rows)
         P = np.zeros((len(draws), *self.shape[1:]))
         count_draws(draws, P)
@@ -272,7 +269,7 @@ def of_marginals(
            [0.12]])
     """
     check_choice(method, "method", ("tilt", "condition"))
-    tables = {"proba": proba, "distribution": distribution}
+    check_same_index(proba=proba, distribution=distribution)
     proba = real_array(proba, "proba", ("row", "label"))  # (n, m)
     n, m = proba.shape
     if distribution is None:
@@ -281,7 +278,6 @@ def of_marginals(
             p = clip_probabilities(proba[rows], "proba", rows.start).astype(np.float64)
             _fill_independent(np.ascontiguousarray(p.T), P[rows])
         return P
-    check_same_index(**tables)
     check_numbered_columns(distribution, "distribution")
     d = real_array(distribution, "distribution", ("row", "cardinality"))  # (n, S + 1)
     if not 2 <= d.shape[1] <= m + 1:
@@ -336,8 +332,6 @@ def of_conditionals(proba: Any, distribution: Any) -> Floats:
 
 def _combined(proba: Real, d: Real, method: str = "tilt") -> Floats:
     """Return P of d (n, S + 1) and probabilities (n, m), or by tilting of (n, m, S)."""
-    from fgfm._kernels import tilt
-
     n, m, S = len(proba), proba.shape[1], d.shape[1] - 1
     P = np.empty((n, m, S))
     for rows in row_blocks(n, 8 * m * S):

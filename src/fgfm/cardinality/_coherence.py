@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fgfm._kernels import tilt
 from fgfm._utils.blocks import row_blocks
 from fgfm._utils.validation import (
     check_cardinality_matrix,
@@ -179,8 +180,6 @@ def _fill_coherent(p: Floats, model_d: Floats, d: Floats, out: Floats) -> None:
     to_tilt = ~sums_to_s & (d[:, 1:] > 0.0)  # (rows, S)
     if not to_tilt.any():
         return
-    from fgfm._kernels import tilt
-
     tilted = np.empty_like(out)  # (rows, m, S)
     tilted_d = np.zeros(d.shape)  # (rows, S + 1), 0 where nothing has to be solved
     np.copyto(tilted_d[:, 1:], d[:, 1:], where=to_tilt)

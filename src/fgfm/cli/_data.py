@@ -48,16 +48,15 @@ def load_table(path: Path, params: Mapping[str, Any]) -> tuple[Dataset, FeatureE
     return data, encoder
 
 
-def observed_rows(Y: Any, rows: Any = None) -> Any:
-    """Return the numbers of the rows whose labels were all observed, among some or all rows."""
-    rows = np.arange(len(Y))[slice(None) if rows is None else rows]
-    left_out = np.isnan(Y[rows]).any(axis=1)
+def observed_rows(Y: Any) -> Any:
+    """Return the numbers of the rows whose labels were all observed."""
+    left_out = np.isnan(Y).any(axis=1)
     if left_out.all():
         raise ValueError("--missing-labels: no row has all its labels, which this command needs")
     if left_out.any():
-        count = f"{left_out.sum()} of {counted(len(rows), 'row')}"
+        count = f"{left_out.sum()} of {counted(len(Y), 'row')}"
         note(f"{count} left out: some of their labels were not observed")
-    return rows[~left_out]
+    return np.flatnonzero(~left_out)
 
 
 def column_lines(encoder: FeatureEncoder, labels: Sequence[str]) -> list[str]:

@@ -103,15 +103,13 @@ def _evaluate_model(params: Mapping[str, Any], given: set[str], show: Any) -> Re
     arguments = opt.dataset_arguments(params) | {"require_labels": True}
     if loaded.encoder is not None and arguments["labels"] is None:
         arguments["labels"] = list(loaded.encoder.labels) or None
-    if loaded.has_named_labels:
+    if hasattr(loaded.classifier, "label_names_in_"):
         arguments["label_names"] = loaded.label_names
     whole = loaded.load(data, arguments)
     rows = observed_rows(whole.Y)
     chosen = whole.rows(rows)
     names = list(chosen.label_names)
-    if len(names) != len(loaded.label_names) or (
-        loaded.has_named_labels and names != loaded.label_names
-    ):
+    if len(names) != len(loaded.label_names):
         raise DataError(
             f"the labels are {listed(names, 4)}; those of the model are "
             f"{listed(loaded.label_names, 4)}",

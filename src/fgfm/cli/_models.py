@@ -92,11 +92,6 @@ class LoadedModel(NamedTuple):
             values["constraints"] = constraints.numbered(len(names), names)
         self.classifier.set_params(**values)
 
-    @property
-    def has_named_labels(self) -> bool:
-        """Whether the model was fitted to labels with names."""
-        return hasattr(self.classifier, "label_names_in_")
-
     def load_blocks(self, path: Path, arguments: Mapping[str, Any]) -> Iterator[Dataset]:
         """Read the features of a file, in blocks of rows if the model encodes a table."""
         from fgfm.io import load_blocks

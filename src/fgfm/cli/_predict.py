@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,38 +72,52 @@ def predict(context: typer.Context, params: dict[str, Any]) -> None:
     training did not have, are ignored. CSV, TSV and Parquet are read in blocks of rows, so that
     DATA may be larger than the memory.
     """
+    import numpy as np
+
     start = time.perf_counter()
     if params["out"] is None and params["proba"] is None:
         params["out"] = "-"
     check_targets(params, "out", "proba")
     loaded = load_model(params["model"])
-    if params["average"] is None:
-        params["average"] = loaded.classifier.average
-    check_choice(params["average"], "average", tuple(opt.EXPECTED))
+    classifier = loaded.classifier
+    average = classifier.average if params["average"] is None else params["average"]
+    check_choice(average, "average", tuple(opt.EXPECTED))
     loaded.set_decision({name: params[name] for name in _DECISION})
-    loaded.classifier.set_params(n_jobs=opt.n_jobs(params))
-    written = _Writer(loaded, params)
-    with progress("rows predicted") as show, written:
-        for rows in _blocks(loaded, params):
-            written.predict(rows)
-            show(written.rows)
-    beta, n = float(loaded.classifier.beta), written.rows
-    summary = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s"
-    if written.label_sets is not None and n:
-        expected_f = written.expected_f / written.problems
-        summary += f", {opt.EXPECTED[params['average']].format(f'F{beta:g}')} {expected_f:.3f}"
-        if params["average"] == "samples":
-            note(unsure_note(expected_f, written.sizes / n, written.labels, beta))
-    files = [params[name] for name in ("out", "proba") if params[name] not in (None, "-")]
-    say(": ".join([summary, *filter(None, [", ".join(clipped(name, 40) for name in files)])]))
+    classifier.set_params(n_jobs=opt.n_jobs(params))
+    n = problems = 0  # rows; those with an expected F-measure: rows, labels, or all entries
+    sum_f = size = expected_size = 0.0  # the last is that of a row of the first block
+    with progress("rows predicted") as show, ExitStack() as files:
+        label_sets, probabilities = _writers(loaded.label_names, params, files)
+        for block in _blocks(loaded, params, average):
+            rows = classifier._read(block.X)  # the model predicts once
+            if label_sets is not None:
+                labels, expected_f = map(np.asarray, classifier._decide_rows(rows, average))
+                label_sets.write(labels, expected_f if average == "samples" else None, block.ids)
+                sum_f += float(np.sum(expected_f))
+                problems += np.size(expected_f)
+                size += float(labels.sum())
+            if probabilities is not None or (average == "samples" and not n):
+                proba = np.asarray(classifier._proba_of_rows(rows))
+                expected_size = expected_size if n else float(proba.sum()) / max(1, len(proba))
+                if probabilities is not None:
+                    probabilities.write(proba, block.ids)
+            n += block.X.shape[0]
+            show(n)
+    summary, beta = f"{counted(n, 'row')} in {time.perf_counter() - start:.1f} s", classifier.beta
+    if label_sets is not None and n:
+        summary += f", {opt.EXPECTED[average].format(f'F{beta:g}')} {sum_f / problems:.3f}"
+        if average == "samples":
+            note(unsure_note(sum_f / n, size / n, expected_size, beta))
+    written = [params[name] for name in ("out", "proba") if params[name] not in (None, "-")]
+    say(": ".join([summary, *filter(None, [", ".join(clipped(name, 40) for name in written)])]))
 
 
-def _blocks(loaded: LoadedModel, params: Mapping[str, Any]) -> Iterator[Dataset]:
+def _blocks(loaded: LoadedModel, params: Mapping[str, Any], average: str) -> Iterator[Dataset]:
     """Read a file in small blocks of rows; in one if its rows are decided together."""
     from fgfm._utils.blocks import row_blocks
 
     arguments = opt.file_arguments(params)
-    if params["average"] != "samples":
+    if average != "samples":
         yield loaded.load(Path(params["data"]), arguments)
         return
     row_bytes = max(8 * len(loaded.label_names), _ROW_BYTES)
@@ -111,50 +125,18 @@ def _blocks(loaded: LoadedModel, params: Mapping[str, Any]) -> Iterator[Dataset]
         yield from map(block.rows, row_blocks(block.X.shape[0], row_bytes))
 
 
-class _Writer(ExitStack):
-    """The files of the label sets and of the probabilities, and sums over their rows."""
+def _writers(names: Sequence[str], params: Mapping[str, Any], files: ExitStack) -> tuple[Any, Any]:
+    """Open the files of label sets and of probabilities, None for one that is not wanted."""
+    from fgfm.io import LabelSetWriter, ProbabilityWriter
 
-    def __init__(self, loaded: LoadedModel, params: Mapping[str, Any]) -> None:
-        from fgfm.io import LabelSetWriter, ProbabilityWriter
-
-        super().__init__()
-        self.loaded, self.average = loaded, params["average"]
-        self.label_sets = self.probabilities = None
-        names, format = loaded.label_names, params["output_format"]
-        if params["out"] is not None:
-            style = {"separator": params["output_separator"], "wide": params["wide"]}
-            self.label_sets = LabelSetWriter(params["out"], names, format=format, **style)
-            format = None  # if both are written, it is that of -o
-        if params["proba"] is not None:
-            self.probabilities = ProbabilityWriter(params["proba"], names, format=format)
-        self.rows = 0
-        self.problems = 0  # with an expected F-measure: rows, labels, or all entries
-        self.expected_f = self.sizes = 0.0  # sums; sizes of the predicted sets
-        self.labels = 0.0  # expected labels of a row, in the first block
-
-    def __enter__(self) -> _Writer:
-        super().__enter__()
-        for writer in (self.label_sets, self.probabilities):
-            if writer is not None:
-                self.enter_context(writer)
-        return self
-
-    def predict(self, rows: Dataset) -> None:
-        """Predict and write some rows."""
-        import numpy as np
-
-        X, n, by_row = rows.X, rows.X.shape[0], self.average == "samples"
-        if self.label_sets is not None:
-            found = self.loaded.classifier.decide(X, average=self.average)
-            labels, expected_f = map(np.asarray, found)
-            self.label_sets.write(labels, expected_f if by_row else None, rows.ids)
-            self.expected_f += float(np.sum(expected_f))
-            self.problems += np.size(expected_f)
-            self.sizes += float(labels.sum())
-        if self.probabilities is not None or (by_row and not self.rows):
-            proba = np.asarray(self.loaded.classifier.predict_proba(X))
-            if not self.rows:
-                self.labels = float(proba.sum()) / max(1, n)
-            if self.probabilities is not None:
-                self.probabilities.write(proba, rows.ids)
-        self.rows += n
+    label_sets = probabilities = None
+    format = params["output_format"]
+    if params["out"] is not None:
+        style = {"separator": params["output_separator"], "wide": params["wide"]}
+        label_sets = LabelSetWriter(params["out"], names, format=format, **style)
+        format = None  # if both are written, it is that of -o
+    if params["proba"] is not None:
+        probabilities = ProbabilityWriter(params["proba"], names, format=format)
+    for writer in filter(None, (label_sets, probabilities)):
+        files.enter_context(writer)
+    return label_sets, probabilities

@@ -40,6 +40,7 @@ Label columns are matched by name, and rows by the --ids that both files have,
 else by their order. Both files are read into memory.
 """
 _MOST_ROWS = 20_000  # of the cross-validation
+_FOLDS = "cross-validation: folds"
 RULES = {"f_optimal": "decider", "half": "p > 0.5", "threshold": "p > t"}
 _SAME = ("average", "beta", "zero_division", "max_labels", "scores")  # as in FDecider
 _FLOORS = ("min_precision", "min_recall", "confidence")
@@ -80,6 +81,8 @@ def tune(context: typer.Context, params: dict[str, Any]) -> None:
     rows. Its F-measure by cross-validation on the validation rows is printed beside that of
     thresholds on the probabilities.
     """
+    import numpy as np
+
     from fgfm import save
     from fgfm.io import load_validation
 
@@ -100,32 +103,30 @@ def tune(context: typer.Context, params: dict[str, Any]) -> None:
         if params["missing_labels"]:
             seen = observed_rows(rows.Y)
             rows = rows._replace(proba=rows.proba[seen], Y=rows.Y[seen].astype("uint8"))
-        _check_rows(rows, params)
         decider = _make_decider(rows, params)
+        n, Y = len(rows.Y), label_frame(rows.Y, rows.label_names)
+        show(0, 0, f"fitting the decider to {counted(n, 'row')}")
+        decider.fit(rows.proba, Y)
         values: dict[str, Any] = {
             "probabilities": str(probs),
             "labels_file": str(truth),
             "decider": str(out),
+            "rows": n,
+            "labels": len(rows.label_names),
+            "labels_per_row": float(rows.Y.sum()) / n,
+            "average": decider.average,
+            "beta": float(decider.beta),
+            "expected_f": float(np.mean(decider.expected_f(rows.proba))),
         }
-        values |= _fit(decider, rows, params, show)
+        show(0, 0, _FOLDS)
+        found = _cross_validate(decider, rows.proba, Y, params, lambda k, m: show(k, m, _FOLDS))
+        values["cross_validation"] = None if found is None else found._asdict()
     save(decider, out)
     values["seconds"] = time.perf_counter() - start
     for line in labels_line(rows.label_form, rows.label_names):
         say(line)
     size = out.stat().st_size
     echo(json_text(values, indent=1) if params["json"] else _as_table(values, size))
-
-
-def _check_rows(rows: Validation, params: Mapping[str, Any]) -> None:
-    """Raise if there is nothing to learn from."""
-    from fgfm.io import DataError
-
-    if rows.proba.shape[0] < 2:
-        reason = "there is 1 row: at least 2 are needed, and some hundreds to learn from"
-        raise DataError(reason, source=params["probs"])
-    if not rows.Y.sum():
-        reason = "there is no positive label: rows without labels cannot show how probable labels "
-        raise DataError(f"{reason}are", source=params["truth"])
 
 
 def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
@@ -145,46 +146,20 @@ def _make_decider(rows: Validation, params: Mapping[str, Any]) -> FDecider:
     )
 
 
-def _fit(decider: FDecider, rows: Validation, params: Mapping[str, Any], show: Any) -> Any:
-    """Fit the decider; return the numbers of the report."""
-    import numpy as np
-
-    proba, n = rows.proba, rows.proba.shape[0]
-    Y = label_frame(rows.Y, rows.label_names)
-    show(0, 0, f"fitting the decider to {counted(n, 'row')}")
-    decider.fit(proba, Y)
-    expected = float(np.mean(decider.expected_f(proba)))
-    show(0, 0, "cross-validation: folds")
-    evaluation = _cross_validate(
-        decider, proba, Y, params, lambda k, of: show(k, of, "cross-validation: folds")
-    )
-    return {
-        "rows": n,
-        "labels": len(rows.label_names),
-        "labels_per_row": float(rows.Y.sum()) / n,
-        "average": decider.average,
-        "beta": float(decider.beta),
-        "expected_f": expected,
-        "cross_validation": None if evaluation is None else evaluation._asdict(),
-    }
-
-
 def _cross_validate(
     decider: FDecider, proba: Any, Y: Any, params: Mapping[str, Any], show: Any
 ) -> Comparison | None:
     """Cross-validate on all rows, or on a sample of many; None if there are too few."""
     import numpy as np
 
-    from fgfm._utils.rows import take_rows
     from fgfm.evaluation import evaluate_decider
 
-    n, folds, seed = proba.shape[0], params["folds"], params["seed"]
-    with_labels = np.count_nonzero(np.asarray(Y.sum(axis=1)))
-    if folds == 0 or n < 3 or with_labels < 2:
+    n, folds, seed = len(Y), params["folds"], params["seed"]
+    if folds == 0 or n < 3 or np.count_nonzero(Y.sum(axis=1)) < 2:
         return None
     if n > _MOST_ROWS:
         chosen = np.sort(np.random.default_rng(seed).choice(n, _MOST_ROWS, replace=False))
-        proba, Y = proba[chosen], take_rows(Y, chosen)
+        proba, Y = proba[chosen], Y.iloc[chosen]
     return evaluate_decider(decider, proba, Y, folds=folds, random_state=seed, progress=show)
 
 
@@ -199,24 +174,25 @@ def _as_table(values: Mapping[str, Any], size: int) -> str:
         "measure": name,
         "expected": f"{values['expected_f']:.4f}",
     }
-    found, rules, notes = values["cross_validation"], [], []
+    found, rules, notes = values["cross_validation"], [], ""
     if found is not None:
         of_rows = "" if found["n_rows"] == values["rows"] else f" of {found['n_rows']} random rows"
         lines["obtained"] = f"by {found['folds']}-fold cross-validation{of_rows}:"
-        rows = [
+        rules = [
             (f"  {RULES[rule]}", f"{f:.4f} ({low:.3f} to {high:.3f})")
             for rule, (f, low, high) in found["f"].items()
         ]
-        rules = format_table(rows)
-        one = len(found["thresholds"]) == found["folds"]
-        notes = [f"t: {'one threshold' if one else 'one threshold for each label'}."]
+        each = "" if len(found["thresholds"]) == found["folds"] else " for each label"
         verdict = found["differences"]["threshold"].verdict
-        notes[0] += f" In brackets 95 % intervals. Against t the decider is {verdict}"
-        notes[0] += "." if verdict != "level" else ": the rules do not differ by more than chance."
+        level = ": the rules do not differ by more than chance" if verdict == "level" else ""
+        notes = (
+            f"t: one threshold{each}. In brackets 95 % intervals. Against t the decider is "
+            f"{verdict}{level}."
+        )
     last = {
         "decider": f"{clipped(values['decider'], 50)}, {size / 1e3:.0f} kB",
         "time": f"{values['seconds']:.1f} s",
     }
     width = len("probabilities")
     head, tail = (format_table(list(part.items()), width=width) for part in (lines, last))
-    return "\n".join([*head, *rules, *tail, *map(wrapped, notes)])
+    return "\n".join([*head, *format_table(rules), *tail, *wrapped(notes).splitlines()])

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import softmax
 
-from fgfm._utils.log_linear_pool import LogLinearPool
 from fgfm.decider._calibration import ScoreCalibrator, ShrunkCalibrator, half_step
 from fgfm.decider._entries import Entries
+from fgfm.decider._log_linear_pool import LogLinearPool
 from fgfm.decider._quantiles import inverse_spread
 
 __all__ = ["ClassModel"]

@@ -18,8 +18,8 @@ from scipy.special import expit
 
 from fgfm._kernels import poisson_binomial, reweight_marginals, softmax
 from fgfm._utils.blocks import row_blocks, run_blocks
-from fgfm._utils.log_linear_pool import LogLinearPool, possible_numbers
 from fgfm.decider._entries import Entries
+from fgfm.decider._log_linear_pool import LogLinearPool, possible_numbers
 from fgfm.decider._missed import MissedItems
 
 __all__ = ["LabelSetModel", "tempered"]

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from fgfm._utils.label_table import LabelTable
@@ -33,6 +34,8 @@ _SUM = 1e-5  # by which a sum may differ from 1
 _EVIDENCE = 10.0  # nats
 _ROWS = 2000  # for the comparison of all pairs of columns, at most
 _LABELS = 2000
+_SLOPES = (0.5, 0.25, 0.125)  # for pairs of columns, whose probabilities may be too sure
+_LEAST_MASS = 1e-300
 _LOOK = (
     "do the columns of X have the order of those of y, and the probabilities that labels are "
     "present?"
@@ -64,12 +67,11 @@ def warn_about_mismatch(
         _warn_about_classes(entries, Y)
     if table.observed is not None:
         weight = weight[:, None] * table.observed
-    p = np.clip(entries.p, _EDGE, 1.0 - _EDGE)
-    x = np.log(p) - np.log1p(-p)
+    x = _logit(entries.p)
     w = np.broadcast_to(weight if weight.ndim == 2 else weight[:, None], x.shape)
     if entries.labels is not None:
         w = np.where(entries.labels < entries.m, w, 0.0)
-    mass = np.maximum(entries.by_label(w), 1e-300)
+    mass = np.maximum(entries.by_label(w), _LEAST_MASS)
     x = x - entries.of_label(entries.by_label(w * x) / mass)
     frequency = entries.by_label(w * Y) / mass
     y = Y - entries.of_label(frequency)
@@ -85,14 +87,16 @@ def warn_about_mismatch(
             f"{len(opposite)} of {entries.m} labels are more frequent where X says that they are "
             f"improbable: {shown}{', ...' if len(opposite) > 5 else ''}"
         )
-    elif entries.labels is None and 1 < entries.m <= _LABELS and weight.ndim == 1:
-        _compare_columns(x, y, weight, frequency, names)
+    elif 1 < entries.m <= _LABELS:
+        _compare_columns(entries, table, weight, names)
 
 
 def _warn_about_classes(entries: Entries, Y: Floats) -> None:
     """Warn if the probabilities of all rows sum to 1, and rows have several labels."""
     p = entries.p
     if entries.labels is not None or p.shape[1] < 2 or not (Y.sum(axis=1) > 1).any():
+        return
+    if (p == p[0]).all():  # which may sum to 1 by chance
         return
     if (np.abs(p[:4].sum(axis=1) - 1.0) <= _SUM).all() and (
         np.abs(p.sum(axis=1) - 1.0) <= _SUM
@@ -105,14 +109,21 @@ def _warn_about_classes(entries: Entries, Y: Floats) -> None:
         )
 
 
-def _compare_columns(x: Floats, y: Floats, weight: Floats, frequency: Floats, names: Any) -> None:
+def _compare_columns(entries: Entries, table: LabelTable, weight: Floats, names: Any) -> None:
     """Warn if columns explain the labels of other columns, and not their own."""
-    rows = slice(None, None, -(-len(x) // _ROWS))
-    x, y, w = x[rows], y[rows], weight[rows, None]
-    spread = (w * x * x).sum(axis=0)
-    gain = 0.5 * (y * w).T @ x - np.outer(frequency * (1.0 - frequency), spread) / 8.0  # (y, x)
+    rows = slice(None, None, -(-len(entries.p) // _ROWS))
+    p, Y = entries.take(rows).to_matrix(sparse.csr_array), table.labels[rows]
+    p, Y = (part.toarray() if sparse.issparse(part) else part for part in (p, Y))
+    w = np.broadcast_to(weight[rows].reshape(len(p), -1), p.shape)
+    mass = np.maximum(w.sum(axis=0), _LEAST_MASS)
+    frequency = (w * Y).sum(axis=0) / mass
+    x = _logit(p)
+    x = x - (w * x).sum(axis=0) / mass
+    score = (w * (Y - frequency)).T @ x  # (y, x)
+    information = (frequency * (1.0 - frequency))[:, None] * (w.T @ (x * x))
+    gain = np.max([a * score - 0.5 * a * a * information for a in _SLOPES], axis=0)
     own = np.diag(gain)
-    if np.maximum(own, 0.0).sum() > 0.5 * np.maximum(gain.max(axis=1), 0.0).sum():
+    if (own == gain.max(axis=1)).all():
         return
     label, column = linear_sum_assignment(-gain)
     moved = np.flatnonzero(label != column)
@@ -125,6 +136,11 @@ def _compare_columns(x: Floats, y: Floats, weight: Floats, frequency: Floats, na
             f"columns of X explain the labels of other columns better than their own: column "
             f"{column[j]} those of {names[label[j]]!r}, column {label[j]} of y"
         )
+
+
+def _logit(p: Floats) -> Floats:
+    p = np.clip(p, _EDGE, 1.0 - _EDGE)
+    return np.asarray(np.log(p) - np.log1p(-p))
 
 
 def _warn(text: str) -> None:

@@ -9,9 +9,9 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.stats import poisson
 
-from fgfm._utils.log_linear_pool import LogLinearPool, hats, possible_numbers
 from fgfm._utils.names import check_same_index
 from fgfm._utils.validation import check_same_rows, label_sets, place, real_array
+from fgfm.decider._log_linear_pool import LogLinearPool, hats, possible_numbers
 
 __all__ = ["MissedItems", "read_missed", "with_missed"]
 

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fgfm.decision._objective import Decision
+
 _LIBRARIES = frozenset({"cupy", "cupyx", "jax", "jaxlib", "torch"})
 _CUDA = 2  # the number of this kind of device in DLPack
 
@@ -47,6 +49,11 @@ class Place(NamedTuple):
         if is_tensor:
             return jax.dlpack.from_dlpack(value.contiguous())
         return jax.device_put(np.asarray(value, dtype), self.device)
+
+    def give_back(self, decision: Decision) -> Decision:
+        """Return a decision of NumPy arrays, or of tensors, as one of arrays like these."""
+        expected_f = self.array(decision.expected_f, self.dtype)
+        return Decision(self.array(decision.labels), expected_f, decision.gap)
 
 
 def is_foreign(value: Any) -> bool:

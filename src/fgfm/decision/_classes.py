@@ -137,7 +137,7 @@ def from_classes(
     else:
         classes, expected_f, gap = _maximise_micro(values, counted, objective)
     if place:
-        return Decision(place.array(classes), place.array(expected_f, place.dtype), gap)
+        return place.give_back(Decision(classes, expected_f, gap))
     return Decision(*_as_series(classes, expected_f, proba), gap)
 
 

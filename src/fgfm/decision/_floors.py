@@ -97,7 +97,7 @@ def check_floors(objective: Objective, average: str, missed: Any, *, flat: bool)
     names = "min_precision, min_recall and missed"
     if objective.limits is not None:
         raise ValueError(f"{names} cannot be combined with min_labels, max_labels and constraints")
-    if objective.measure.name != "f":
+    if not objective.measure.has_limits:
         raise ValueError(f"{names} cannot be combined with measure={objective.measure.name!r}")
     if missed is not None and not flat and average in ("macro", "weighted"):
         raise ValueError(

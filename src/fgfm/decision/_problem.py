@@ -131,8 +131,7 @@ def decide_arrays(
         else:
             decision = decide_together(problem, objective, average)
     if place is not None:
-        labels, expected_f = place.array(decision.labels), decision.expected_f
-        decision = Decision(labels, place.array(expected_f, place.dtype), decision.gap)
+        decision = place.give_back(decision)
     if objective.floors is not None:
         from fgfm.decision._floors import warn_about_floors
 

@@ -17,7 +17,7 @@ equal features but different labels.
 For given trees and weights all steps are linear in Y, so that noise is propagated in the same way
 as labels. The prediction of one row uses the labels of others and vice versa, so that sums of
 products of residuals vary more than the variances of the products add up to; columns of noise
-measure the factor (`RegressionResult.inflation`).
+measure the factor.
 
 One singular value decomposition of the features serves the ridge regressions of all labels and
 all penalties. With left singular vectors U and shrinkage factors :math:`s^2 / (s^2 + c)`, the
@@ -49,8 +49,8 @@ from scipy.special import expit
 from sklearn.utils.parallel import delayed
 
 from fgfm._utils.left_out import left_out_residuals
-from fgfm._utils.newton import newton
 from fgfm._utils.parallel import one_blas_thread, run_jobs
+from fgfm.factors._newton import newton
 
 Floats = npt.NDArray[np.float64]
 
@@ -69,17 +69,12 @@ _MAX_LEVERAGE = 0.1  # linear predictors with a larger mean leverage follow sing
 _N_INDEX = 5  # principal components of linear predictors
 
 
-class RegressionResult(NamedTuple):
-    """Residuals of the labels, and the variance of a sum of products over that of its terms."""
-
-    residuals: Floats  # (n, m)
-    inflation: float
-
-
 def regress_labels(
     X: Any, Y: Floats, rng: np.random.Generator, n_jobs: int | None
-) -> RegressionResult:
-    """Regress labels on features, predicting each row without itself.
+) -> tuple[Floats, float]:
+    """Return residuals (n, m) of labels, in which no row takes part in its own prediction.
+
+    The second value is the variance of a sum of products of residuals, over that of its terms.
 
     The features are finite, standardised or scaled: trees read them in single precision.
     """
@@ -95,7 +90,7 @@ def regress_labels(
     r = r / np.maximum(r.std(axis=0), np.finfo(float).tiny)
     pairs = np.triu_indices(_N_NOISE, 1)
     inflation = np.mean((r.T @ r)[pairs] ** 2) / np.mean(((r * r).T @ (r * r))[pairs])
-    return RegressionResult(np.ascontiguousarray(R[:, :m]), max(1.0, float(inflation)))
+    return np.ascontiguousarray(R[:, :m]), max(1.0, float(inflation))
 
 
 def _append_columns(X: Any, index: Floats) -> Any:

@@ -260,8 +260,11 @@ def _make_rule(
     if settings.decider is not None:
         decider = copy.copy(settings.decider).set_params(n_jobs=n_jobs)
         decider.__dict__.pop("feature_names_in_", None)  # arrays have its columns, in its order
-        if not decider.multilabel_:  # one label, of any two classes, or one of several
-            columns = decider.classes_[-1:] if m == 1 else decider.classes_
+        if not decider.multilabel_:  # the positive one of two classes, or one of several
+            columns = decider.classes_
+            if len(columns) == 2:
+                columns = decider._ordered_classes()[-1:]
+                _check_one_column(table, columns[0], decider)
             return "macro", False, lambda p: (decider.predict(p)[:, None] == columns, None)
         if decider.average == "samples":
             return "samples", False, decider.decide
@@ -281,11 +284,29 @@ def _make_rule(
     return average, average != "samples", rule
 
 
-def _decider_labels(decider: Any) -> list[str]:
-    """Return the names of the labels of a decider, numbers if it was fitted without names."""
+def _check_one_column(table: Probabilities, positive: Any, decider: Any) -> None:
+    """Raise unless a table has one column, which is not that of the other of two classes."""
+    other = [str(name) for name in decider.classes_ if name != positive]
+    names = table.label_names
+    if len(names) != 1 or (table.has_names and names == other):
+        raise DataError(
+            f"its columns are {', '.join(map(repr, names))}: of two classes there must be one "
+            f"column, the probabilities of {str(positive)!r}",
+            source=table.source,
+            arguments=["ids"],
+        )
+
+
+def _decider_labels(decider: Any) -> list[str] | None:
+    """Return the names of the labels of a decider, numbers if it was fitted without names.
+
+    The column of the positive one of two classes may have any name: None.
+    """
     fitted = vars(decider)
     names = fitted.get("label_names_in_", fitted.get("feature_names_in_"))
-    if names is None and not decider.multilabel_ and len(decider.classes_) > 2:
+    if names is None and not decider.multilabel_:
+        if len(decider.classes_) == 2:
+            return None
         names = decider.classes_
     return [str(name) for name in (range(decider.n_features_in_) if names is None else names)]
 

@@ -18,7 +18,7 @@ _VOCABULARY = "fgfm.store._vocabulary.Vocabulary"  # constructed with arguments 
 # class that moves keeps its name there.
 _OURS = {
     "fgfm._factor_models": "ClonedModels FactorModels RidgeModels",
-    "fgfm._utils.log_linear_pool": "LogLinearPool",
+    "fgfm.decider._log_linear_pool": "LogLinearPool",
     "fgfm.classifier": "FClassifier",
     "fgfm.decider._calibration": "IsotonicCalibrator NoCalibrator ScoreCalibrator "
     "ShrunkCalibrator",
