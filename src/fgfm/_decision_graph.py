@@ -117,7 +117,7 @@ def of_decider(decider: Any, dtype: str) -> Graph:
         graph.outputs = {"labels": labels, "calibrated": other_output.transpose().cast(dtype)}
         return graph
     if flat:  # one column, or those of both classes
-        given = given.row(0 if decider._reversed_classes else -1)
+        given = given.row(-1 if decider._classes[-1] == decider.classes_[-1] else 0)
     given = given if decider.scores else given.clip(0.0, 1.0)
     logit = _calibrated(model.calibrator, given)
     if by_row:

@@ -7,10 +7,12 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
@@ -20,7 +22,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, TargetEncoder
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -190,6 +192,30 @@ def test_out_of_bag_values_are_held_out_and_rows_without_are_left_out(kind, y):
     assert (folds.predict_proba(X) != model.predict_proba(X)).any()
 
 
+def test_out_of_bag_values_behind_transformers_that_have_not_seen_labels():
+    class CountingForest(RandomForestClassifier):
+        """A forest that counts how often it is fitted."""
+
+        fits = 0
+
+        def fit(self, X, y):
+            type(self).fits += 1
+            return super().fit(X, y)
+
+    forest = CountingForest(50, oob_score=True, random_state=0)
+    encoder = make_column_transformer((TargetEncoder(), [0]), remainder=StandardScaler())
+    for steps, fits in (
+        ([StandardScaler(), "passthrough", VarianceThreshold()], 1),
+        ([SelectKBest(k=2)], 6),
+        ([make_pipeline(StandardScaler(), SelectFromModel(ONE))], 6),
+        ([encoder], 6),
+        ([StandardScaler(), make_column_transformer((StandardScaler(), [0, 1]))], 1),
+    ):
+        CountingForest.fits = 0
+        FClassifier(make_pipeline(*steps, forest)).fit(np.round(X, 1), Y[:, 0])
+        assert CountingForest.fits == fits
+
+
 @pytest.mark.parametrize("single", [ONE, make_pipeline(StandardScaler(), ONE), LinearSVC()])
 def test_models_of_one_label_are_wrapped(single):
     wrap = MultiOutputClassifier if hasattr(single, "predict_proba") else OneVsRestClassifier
@@ -348,22 +374,21 @@ def test_frames(library):
     assert (model.predict(frame) == plain.predict(X)).all()
     predicted = model.predict_frame(frame)
     assert list(predicted.columns) == names
-    decided = model.decide(frame)
-    assert list(decided.labels.columns) == names
+    for average in ("samples", "macro", "micro"):
+        decided, expected = (m.decide(x, average=average) for m, x in ((model, frame), (plain, X)))
+        assert list(decided.labels.columns) == names
+        assert (decided.labels.to_numpy() == expected.labels).all()
+        close(np.asarray(decided.expected_f), expected.expected_f)
+        if library == "pandas":
+            assert decided.labels.index.equals(frame.index)
+            of_labels = average == "macro"
+            assert not of_labels or list(decided.expected_f.index) == names
     assert model.score(frame, labels) == pytest.approx(plain.score(X, Y))
     if library == "pandas":
         assert predicted.index.equals(frame.index)
-        assert decided.expected_f.index.equals(frame.index)
+        assert model.expected_f(frame).index.equals(frame.index)
         with pytest.raises(ValueError, match="row 0 of X has index 'row 0' and that of y has 'ro"):
             model.score(frame, labels[::-1])
-
-
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
-def test_sparse_features_and_labels(kind):
-    model = FClassifier(several(), random_state=0).fit(kind(X), kind(Y))
-    plain = FClassifier(several(), random_state=0).fit(X, Y)
-    assert isinstance(model.predict(kind(X)), kind)
-    assert (model.predict(kind(X)).toarray() == plain.predict(X)).all()
 
 
 def test_text():

@@ -11,9 +11,9 @@ from decider_data import distorted, exclusive, independent
 from fgfm import FDecider, f_measure
 from fgfm.decider._calibration import ShrunkCalibrator
 from fgfm.decider._entries import dense_entries
-from fgfm.decider._expectation import expectation_shift, shifted
+from fgfm.decider._large_batches import shifted
 from fgfm.decision import from_marginals
-from oracle import all_labelsets, check_decision, independent_joint
+from oracle import check_decision, independent_joint
 
 
 def model_joint(decider, p):
@@ -159,20 +159,6 @@ def test_macro_expected_f_is_shifted_towards_what_validation_rows_obtain():
     np.testing.assert_allclose(floored.expected_f(p[1000:]), calibrated)
 
 
-def test_shift_of_expectations():
-    expected = np.array([0.0, 0.2, 0.5, 0.9, 1.0])
-    assert expectation_shift(expected, expected) == pytest.approx(0.0, abs=1e-12)
-    shift = expectation_shift(expected, expected - [0.0, 0.1, 0.1, 0.1, 0.0])
-    found = shifted(expected, shift)
-    assert shift < 0.0
-    assert found[[0, 4]].tolist() == [0.0, 1.0]
-    error = 0.03 / 25.0  # squared standard error of the mean difference, 0.06
-    lowered = 0.06 * 0.03**2 / (0.03**2 + error)
-    assert found.mean() == pytest.approx(expected.mean() - lowered, abs=1e-9)
-    np.testing.assert_allclose(shifted(found, -shift), expected, atol=1e-12)
-    assert expectation_shift(np.ones(3), np.zeros(3)) == 0.0  # certain, and wrong
-
-
 def test_expected_f_of_overconfident_probabilities_is_what_is_obtained():
     p, Y = exclusive(1500, 5, seed=3)
     sharp = p**2 / (p**2).sum(axis=1, keepdims=True)
@@ -230,13 +216,6 @@ def test_rows_with_fewer_stored_labels_than_expected():
     assert np.isfinite(expected_f).all()
     empty = FDecider(nonempty=False).fit(sparse.csr_array(p), Y).decide(sparse.csr_array(rows))
     assert empty.expected_f[1] == pytest.approx(1.0, abs=1e-15)  # the empty set is certain
-
-
-def test_all_labelsets_sum_to_one():
-    p, Y = independent(100, 4, seed=6)
-    _, proba = model_joint(FDecider().fit(p, Y), p)
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    assert proba.shape[1] == len(all_labelsets(4))
 
 
 def long_lists(n, rng, m=200):
