@@ -23,7 +23,7 @@ from fgfm._utils.validation import (
     stacked_classes,
 )
 from fgfm.decider._candidates import are_named, listed_entries, named_entries
-from fgfm.decider._entries import Entries, dense_entries, sparse_entries
+from fgfm.decider._entries import Entries, dense_entries, padded_entries, sparse_entries
 from fgfm.decision._arrays import is_foreign, to_host
 from fgfm.decision._classes import read_classes
 
@@ -99,6 +99,8 @@ def read_probabilities(
     if form == "lists" or are_named(X):
         return _read_candidates(owner, X, form, reset=reset)
     matrix = on_host(X)
+    if isinstance(matrix, list) and not matrix and not reset:
+        matrix = np.zeros((0, owner.n_features_in_))
     for part in matrix if isinstance(matrix, (list, tuple)) else [matrix]:
         if isinstance(part, np.ma.MaskedArray):
             raise TypeError("X is a masked array: fill the masked values first")
@@ -159,7 +161,9 @@ def read_probabilities(
 
 def _read_candidates(owner: Any, X: Any, form: str, *, reset: bool) -> Probabilities:
     """Validate lists of candidates, with or without names."""
-    if form == "lists":
+    if form == "lists" and isinstance(X, list) and not X and not reset:
+        entries, kind = padded_entries(np.zeros(0), None, np.zeros(0, dtype=np.int64)), list
+    elif form == "lists":
         entries, kind = listed_entries(X), list
     else:
         names = getattr(owner, "label_names_in_", None)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from fgfm._utils.names import check_same_index
+from fgfm._utils.validation import check_same_rows, first_index, place, real_array
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -32,14 +35,14 @@ class CalibrationBins(NamedTuple):
     n_rows: Integers
 
 
-def calibration_bins(expected: Floats, obtained: Floats, n_bins: int = 10) -> CalibrationBins:
+def calibration_bins(expected: Any, obtained: Any, n_bins: int = 10) -> CalibrationBins:
     """Compare expected with obtained F-measures in bins of about equal size.
 
     Parameters
     ----------
-    expected : ndarray of shape (n,)
+    expected : array-like of shape (n,)
         The expected F-measure of each row; finite.
-    obtained : ndarray of shape (n,)
+    obtained : array-like of shape (n,)
         The F-measure that each row obtained.
     n_bins : int, default=10
         Number of bins, which are quantiles of `expected`; fewer if bins would have less than five
@@ -58,6 +61,15 @@ def calibration_bins(expected: Floats, obtained: Floats, n_bins: int = 10) -> Ca
     >>> bins.expected, bins.obtained, bins.n_rows
     (array([0.25, 0.75]), array([0.3, 0.8]), array([5, 5]))
     """
+    check_same_index(expected=expected, obtained=obtained)
+    expected, obtained = (
+        real_array(values, name, ("row",)).astype(np.float64)
+        for name, values in (("expected", expected), ("obtained", obtained))
+    )
+    check_same_rows([len(expected), len(obtained)], ["expected", "obtained"])
+    if not np.isfinite(expected).all():
+        index = first_index(~np.isfinite(expected))
+        raise ValueError(f"{place('expected', index)} is {expected[index]!s}: it must be finite")
     n_bins = max(1, min(n_bins, len(expected) // 5))
     cuts = np.quantile(expected, np.arange(1, n_bins) / n_bins)
     which = np.searchsorted(np.unique(cuts), expected, side="right")  # (n,)
