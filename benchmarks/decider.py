@@ -5,7 +5,9 @@ the same validation rows (the out-of-bag rows of a forest, otherwise 30 % of the
 scored on test rows, where 0/0 is 1. "limit" is not a rule: its threshold is tuned on the test rows
 themselves. Probabilities are stored in the folder ``--cache``: with them
 ``--again`` computes the rules only. ``--check`` computes nothing: it verifies the published tables
-from the stored results.
+from the stored results. ``--scores`` compares behind models whose output is no probability:
+decision values, raw margins and logits, read with ``FDecider(scores=True)``; "half" is then 0, and
+"f-optimal" takes their sigmoid.
 
 The recipe of ``FDecider`` was chosen on the data sets of `DEVELOPMENT`; the others confirm it.
 """
@@ -24,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
-from scipy.special import stdtrit
+from scipy.special import expit, logit, stdtrit
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
@@ -33,6 +35,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
+from sklearn.svm import LinearSVC
 
 from benchmarks.datasets import FOLDER, load
 from benchmarks.stored import AVERAGES, DOCS, compute, markdown, publish
@@ -62,12 +65,22 @@ Labels = npt.NDArray[Any]
 
 
 class Rows(NamedTuple):
-    """Probabilities and labels of the validation rows and of the test rows."""
+    """Probabilities, or scores, and labels of the validation rows and of the test rows."""
 
     p_val: Floats
     Y_val: Labels
     p_test: Floats
     Y_test: Labels
+    scores: bool = False
+
+    def decider(self, average: str = "samples") -> FDecider:
+        """Return an unfitted decider."""
+        return FDecider(average=average, scores=self.scores)
+
+    @property
+    def half(self) -> float:
+        """The threshold of models whose output is taken as it is."""
+        return 0.0 if self.scores else 0.5
 
 
 # Learners: training rows and test rows -> validation rows (numbers), their probabilities, and
@@ -119,7 +132,7 @@ def _neighbours(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
 
 
 def _each_label(
-    estimator: Any, *, dense: bool = False
+    estimator: Any, method: str = "predict_proba", *, dense: bool = False
 ) -> Callable[[Any, Labels, list[Any]], list[Floats]]:
     """Return a function that fits an estimator to each label."""
 
@@ -128,9 +141,13 @@ def _each_label(
             X, *rows = [one.toarray() if sparse.issparse(one) else one for one in (X, *rows)]
         varies = np.ptp(Y, axis=0) > 0
         model = OneVsRestClassifier(clone(estimator)).fit(X, Y[:, varies])
-        return [_with_constants(model.predict_proba(one), Y, varies) for one in rows]
+        return [_with_constants(getattr(model, method)(one), Y, varies) for one in rows]
 
     return fit
+
+
+def _logits(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
+    return [logit(np.clip(p, 1e-15, 1.0 - 1e-15)) for p in _network(X, Y, rows)]
 
 
 def _network(X: Any, Y: Labels, rows: list[Any]) -> list[Floats]:
@@ -157,6 +174,11 @@ LEARNERS: dict[str, Callable[..., Fitted]] = {
     "boosting": _held_out(_each_label(_BOOSTING, dense=True)),
     "network": _held_out(_network),
 }
+SCORES: dict[str, Callable[..., Fitted]] = {
+    "svm margins": _held_out(_each_label(LinearSVC(random_state=0), "decision_function")),
+    "boosting margins": _held_out(_each_label(_BOOSTING, "decision_function", dense=True)),
+    "network logits": _held_out(_logits),
+}
 MAX_SECONDS = 20.0  # of boosting, estimated
 
 
@@ -164,15 +186,17 @@ def too_large(name: str, learner: str) -> bool:
     """Return True for boosting whose estimated time exceeds the limit."""
     X, Y, *_ = load(name)
     (n, features), m = X.shape, Y.shape[1]
-    return learner == "boosting" and m * features * (6e-7 * n + 2e-3) > MAX_SECONDS
+    return learner.startswith("boosting") and m * features * (6e-7 * n + 2e-3) > MAX_SECONDS
 
 
 def probabilities(name: str, learner: str, cache: Path) -> Rows:
     """Return the probabilities of a learner, fitted unless they are stored."""
-    path = cache / f"{name}-{learner}.npz"
+    path = cache / f"{name}-{learner.replace(' ', '-')}.npz"
     if not path.exists():
         split = load(name)
-        val, p_val, p_test = LEARNERS[learner](split.X_train, split.Y_train, split.X_test)
+        val, p_val, p_test = (LEARNERS | SCORES)[learner](
+            split.X_train, split.Y_train, split.X_test
+        )
         cache.mkdir(parents=True, exist_ok=True)
         with atomic_file(path) as file:
             np.savez_compressed(
@@ -184,22 +208,22 @@ def probabilities(name: str, learner: str, cache: Path) -> Rows:
             )
     with np.load(path) as file:
         p_val, p_test = (file[key].astype(np.float64) for key in ("p_val", "p_test"))
-        return Rows(p_val, file["Y_val"], p_test, file["Y_test"])
+        return Rows(p_val, file["Y_val"], p_test, file["Y_test"], learner in SCORES)
 
 
 def rules(rows: Rows) -> Iterator[tuple[str, str, Labels, float]]:
     """Yield average, rule, decisions for the test rows, and the F1 that the rule expects."""
-    p_val, Y_val, p, Y = rows
+    p_val, Y_val, p, Y, scores = rows
     cuts, micromacro = label_cuts(p_val, Y_val), micromacro_cuts(p_val, Y_val)
     for average in AVERAGES:
-        yield average, "half", p > 0.5, np.nan
+        yield average, "half", p > rows.half, np.nan
         yield average, "threshold", p >= one_cut(p_val, Y_val, average), np.nan
         yield average, "thresholds", p >= cuts, np.nan
         yield average, "micromacro", p >= micromacro, np.nan
         yield average, "limit", p >= one_cut(p, Y, average), np.nan
-        labels, expected = from_marginals(p, average=average)
+        labels, expected = from_marginals(expit(p) if scores else p, average=average)
         yield average, "f-optimal", labels, float(np.mean(expected))
-        decider = FDecider(average=average).fit(p_val, Y_val)
+        decider = rows.decider(average).fit(p_val, Y_val)
         labels, expected = decider.decide(p)
         yield average, OURS, labels, float(np.mean(expected))
         yield average, "fdecider-rows", decider.predict(p), np.nan
@@ -267,10 +291,10 @@ def binary(rows: Rows) -> Iterator[tuple[str, float]]:
     """Yield rule and mean F1 of the most frequent labels, each a binary problem by itself."""
     frequent = np.argsort(-rows.Y_val.sum(axis=0, dtype=np.int64), kind="stable")[:MOST_LABELS]
     frequent = frequent[np.ptp(rows.Y_val[:, frequent], axis=0) > 0]
-    p_val, Y_val, p, Y = (part[:, frequent] for part in rows)
-    deciders = [FDecider().fit(a, y) for a, y in zip(p_val.T, Y_val.T, strict=True)]
+    p_val, Y_val, p, Y = (part[:, frequent] for part in rows[:4])
+    deciders = [rows.decider().fit(a, y) for a, y in zip(p_val.T, Y_val.T, strict=True)]
     decided = [decider.predict(x) for decider, x in zip(deciders, p.T, strict=True)]
-    yield "half", f_measure(Y, p > 0.5, average="macro")
+    yield "half", f_measure(Y, p > rows.half, average="macro")
     yield "threshold", f_measure(Y, p >= label_cuts(p_val, Y_val), average="macro")
     yield OURS, f_measure(Y, np.column_stack(decided), average="macro")
     yield "limit", f_measure(Y, p >= label_cuts(p, Y), average="macro")
@@ -288,7 +312,7 @@ def random_split(rows: Rows) -> Iterator[dict[str, Any]]:
     p, Y = np.vstack([rows.p_val, rows.p_test])[order], np.vstack([rows.Y_val, rows.Y_test])[order]
     draws = [rng.integers(len(order) - n, size=len(order) - n) for _ in range(DRAWS)]
     for average in AVERAGES:
-        labels, expected = FDecider(average=average).fit(p[:n], Y[:n]).decide(p[n:])
+        labels, expected = rows.decider(average).fit(p[:n], Y[:n]).decide(p[n:])
         scores = [f_measure(Y[n:][drawn], labels[drawn], average=average) for drawn in draws]
         yield {
             "average": average,
@@ -309,7 +333,7 @@ def run(name: str, learner: str, cache: Path) -> list[dict[str, Any]]:
     found += [{"average": "binary", "rule": rule, "f1": f1} for rule, f1 in binary(rows)]
     order = np.random.default_rng(0).permutation(len(rows.Y_val))
     fit, bound = np.array_split(order, 2)
-    decider = FDecider().fit(rows.p_val[fit], rows.Y_val[fit])
+    decider = rows.decider().fit(rows.p_val[fit], rows.Y_val[fit])
     found.append(
         {"average": "samples", "rule": "guarantee"}
         | {"bound": decider.lower_bound(rows.p_val[bound], rows.Y_val[bound], confidence=0.95)}
@@ -434,14 +458,17 @@ def main() -> None:
     """Run the pairs without a stored result, print the summary, and write it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.decider", description=__doc__)
     parser.add_argument("datasets", nargs="*", help="data sets (default: all)")
+    parser.add_argument("--scores", action="store_true", help="learners whose output are scores")
     parser.add_argument("--learners", help="separated by commas (default: all)")
-    parser.add_argument("--out", type=Path, default=STORED, help="folder (default: %(default)s)")
+    parser.add_argument("--out", type=Path, help=f"folder (default: {STORED}, or its scores)")
     parser.add_argument("--cache", type=Path, default=CACHE, help="folder (default: %(default)s)")
     parser.add_argument("--again", action="store_true", help="compute stored results again")
     parser.add_argument("-j", "--jobs", type=int, default=1, help="processes (default: 1)")
     parser.add_argument("--check", action="store_true", help="verify what is published")
     options = parser.parse_args()
-    learners = options.learners.split(",") if options.learners else list(LEARNERS)
+    options.out = options.out or (STORED / "scores" if options.scores else STORED)
+    learners = list(SCORES if options.scores else LEARNERS)
+    learners = options.learners.split(",") if options.learners else learners
     path = options.out / "results.csv"
     if not options.check:
         pairs = [

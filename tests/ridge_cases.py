@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from unittest import mock
 
 import numpy as np
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from fgfm._utils.folds import make_folds
 from fgfm._utils.parallel import one_blas_thread
+from fgfm.ridge import _fit, fit_ridge_logistic
 from fgfm.ridge._design import Design
-from fgfm.ridge._solver import RidgeSettings, RidgeTarget, fit_targets
-
-GRID = 10.0 ** np.arange(-4, 4)
 
 
 def binary_rows(n, p, n_classes, seed=0):
@@ -107,30 +105,9 @@ class LargeDesign(Design):
         return False
 
 
-def fit_as_large(
-    X,
-    targets,
-    *,
-    extra=None,
-    penalties=GRID,
-    penalize_intercept=False,
-    reference_class=False,
-    tol=1e-5,
-    max_iter=100,
-    random_state=0,
-    cv=3,
-):
-    """Fit small models by the solver of large ones; each target has two or more classes."""
-    n = X.shape[0]
-    folds_of = make_folds(cv, random_state, X, np.arange(n), n)
-    design = LargeDesign(X, np.ones(n), centred=not penalize_intercept)
-    settings = RidgeSettings(
-        np.asarray(penalties, dtype=float), penalize_intercept, reference_class, max_iter, tol
-    )
-    column = None if extra is None else np.asarray(extra, dtype=float)
-    encoded = [
-        RidgeTarget(*np.unique(y, return_inverse=True), column, folds_of(y)) for y in targets
-    ]
-    fits = fit_targets(design, encoded, settings, None)
+def fit_as_large(X, targets, **options):
+    """Fit small models by the solver of large ones."""
+    with mock.patch.object(_fit, "Design", LargeDesign):
+        fits = fit_ridge_logistic(X, targets, **{"random_state": 0} | options)
     assert all(fit.n_failed == 0 for fit in fits)
     return fits

@@ -117,7 +117,7 @@ def of_decider(decider: Any, dtype: str) -> Graph:
         graph.outputs = {"labels": labels, "calibrated": other_output.transpose().cast(dtype)}
         return graph
     if flat:  # one column, or those of both classes
-        given = given.row(0 if decider._reversed_classes else -1)
+        given = given.row(-1 if decider._classes[-1] == decider.classes_[-1] else 0)
     given = given if decider.scores else given.clip(0.0, 1.0)
     logit = _calibrated(model.calibrator, given)
     if by_row:
@@ -249,9 +249,9 @@ def _decide_rows(graph: Graph, decider: Any, logit: Value) -> tuple[Value, Value
     terms = []
     for s, (d, first, forward) in enumerate(sets.by_number(), 1):
         P = graph.stack([first, forward.rows(sets.kept, m)]) if sets.kept < m else first
-        share = (given[s] / (beta2 * (s + missed) + k)).sum(axis=1, keepdims=True)  # (m, 1)
-        terms.append(P.cumsum() * (d * ((1.0 + beta2) * share)))
-    V = _total(terms)
+        share = (given[s] / (beta2 * (s + missed) + k)).sum(axis=1)[:, None, None]
+        terms.append(P.cumsum() * (d.expand(1) * ((1.0 + beta2) * share)))  # (m, 1, n)
+    V = _total(terms).squeeze(1)
     most = m if decider.max_labels is None else decider.max_labels
     if decider.min_labels > 0 or most < m:
         V = graph.where(graph.constant((decider.min_labels <= k) & (k <= most)), V, -1.0)
@@ -274,11 +274,12 @@ def _marginals(graph: Graph, model: Any, logit: Value, m: int) -> Value:
         return logit.sigmoid()
     kept = min(m, 2 * _most(model))
     sets = _label_sets(graph, model, logit, m, kept)
-    p = _total([d * first for d, first, _ in sets.by_number()])
+    given = graph.stack(sets.d[1:]).expand(0)  # (1, S, n)
+    p = (sets.first * given).sum(axis=1).squeeze(1)
+    rest = p
     if kept < m:
-        rest = _total([d * forward for d, _, forward in sets.by_number()]).rows(kept, kept + m)
-    else:
-        rest = p
+        terms = [d.expand(1) * forward for d, _, forward in sets.by_number()]
+        rest = _total(terms).rows(kept, kept + m).squeeze(1)
     return rest.put(sets.order, p).at_most(1.0)
 
 
@@ -319,12 +320,13 @@ class _LabelSets(NamedTuple):
     order: Value  # the labels of the largest odds
     kept: int  # number of labels whose P_s is computed in both directions
     d: list[Value]  # probabilities of 0 to S labels, (1, n) each
-    first: list[Value]  # P_1 to P_S of these labels, (kept, n) each
-    forward: list[Value]  # those of all others behind them, (L, n) each
+    first: Value  # P_1 to P_S of these labels, (kept, S, n)
+    forward: list[Value]  # those of all others behind them, (L, 1, n) each
 
     def by_number(self) -> Iterable[tuple[Value, Value, Value]]:
         """Return d_s and P_s for s from 1."""
-        return zip(self.d[1:], self.first, self.forward, strict=True)
+        first = self.first.split(len(self.forward), axis=1)
+        return zip(self.d[1:], first, self.forward, strict=True)
 
 
 def _most(model: Any) -> int:
@@ -346,63 +348,64 @@ def _label_sets(graph: Graph, model: Any, logit: Value, m: int, count: int) -> _
         none = largest * 0.0
         w = graph.stack([w, tempered.exp().put(order, none)])
         plain = graph.stack([plain, odds.put(order, none)])
+    w, plain = w.expand(1), plain.expand(1)  # (L, 1, n)
     units, totals, products = _sums(w, plain, S, kept)
-    unit_w, unit_plain = (x.squeeze(1) for x in units.split(2, axis=1))  # (S + 1, n)
-    total_w, total_plain = (x.squeeze(1) for x in totals.split(2, axis=1))
+    unit_w, unit_plain = units.split(2, axis=1)  # (S + 1, 1, n)
+    total_w, total_plain = totals.split(2, axis=1)
     first, forward = _given_number(w, unit_w, total_w, products, S, kept)
     if m == 1:
         return _LabelSets(order, kept, [absent.exp(), logit.sigmoid()], first, forward)
     # of independent labels
-    log_pi = total_plain.log() + unit_plain.log().cumsum() + absent.sum()
-    top = plain.rows(0, 1)
+    log_pi = (total_plain.log() + unit_plain.log().cumsum()).squeeze(1) + absent.sum()
+    top = plain.rows(0, 1).squeeze(1)
     d = _numbers(graph, model, log_pi, top / (1.0 + top))
     return _LabelSets(order, kept, d.split(S + 1), first, forward)
 
 
-def _sums(w: Value, plain: Value, S: int, kept: int) -> tuple[Value, Value, list[Value]]:
+def _sums(w: Value, plain: Value, S: int, kept: int) -> tuple[Value, Value, Value]:
     """Return e_0 to e_S of tempered and of plain odds, (S + 1, 2, n), in units of products.
 
     The first result are the factors of these units, the odds of ranks 1 to S; the last are the
-    parts of e_s in which labels are the last ones, of the first `kept` labels and tempered odds.
+    parts of e_s in which labels are the last ones, of the first `kept` labels and tempered odds,
+    (kept, S, n).
     """
     graph = w.graph
-    odds = graph.stack([w.expand(1), plain.expand(1)], axis=1)  # (L, 2, n)
+    odds = graph.stack([w, plain], axis=1)  # (L, 2, n)
+    largest = odds.rows(0, S)
     one = odds.rows(0, 1) * 0.0 + 1.0
-    units, totals, products, before = [one], [one], [], None
-    for s in range(1, S + 1):
-        unit = odds.rows(s - 1, s)
-        part = odds * (1.0 / unit)
+    totals, products, before = [one], [], None
+    for inverse in (1.0 / largest).split(S):
+        part = odds * inverse
         part = part if before is None else part * before
-        units.append(unit)
         totals.append(part.sum())
-        products.append(part.rows(0, kept).rows(0, 1, axis=1).squeeze(1))
+        products.append(part.first(kept, 1))
         before = part.cumsum(exclusive=True)
-    return graph.stack(units), graph.stack(totals), products
+    return graph.stack([one, largest]), graph.stack(totals), graph.stack(products, axis=1)
 
 
 def _given_number(
-    w: Value, units: Value, totals: Value, products: list[Value], S: int, kept: int
-) -> tuple[list[Value], list[Value]]:
+    w: Value, units: Value, totals: Value, products: Value, S: int, kept: int
+) -> tuple[Value, list[Value]]:
     """Return P_1 to P_S of the first `kept` labels, and those of the recursion upwards of all."""
-    graph = w.graph
+    graph, top = w.graph, w.rows(0, kept)
     steps = totals.rows(0, S) / (totals.rows(1, S + 1) * units.rows(1, S + 1))  # 1 / R_s
     ratios = [w * step for step in steps.split(S)]
     forward = [ratios[0]]
     for ratio in ratios[1:]:
         forward.append(ratio * (1.0 - forward[-1]))
-    downwards, behind = products[-1], None
     inverse = (1.0 / units).split(S + 1)
+    behind, last = [top * 0.0 + 1.0], None  # suf_0 to suf_{S - 1} of the first labels
     for b in range(1, S):
         part = (w * inverse[S - b + 1]).at_most(1.0)
-        behind = (part if behind is None else part * behind).cumsum(exclusive=True, reverse=True)
-        downwards = downwards + products[S - b - 1] * behind.rows(0, kept)
-    P = downwards / totals.rows(S, S + 1)
-    first = []
-    for s in range(S, 0, -1):
-        ratio, upwards = ratios[s - 1].rows(0, kept), forward[s - 1].rows(0, kept)
-        first.append(graph.where(ratio > 1.0, P, upwards))
-        P = 1.0 - P / ratio
-    return first[::-1], forward
+        last = (part if last is None else part * last).cumsum(exclusive=True, reverse=True)
+        behind.append(last.rows(0, kept))
+    P = (products * graph.stack(behind[::-1], axis=1)).sum(axis=1) / totals.rows(S, S + 1)
+    of_top = top * steps.transpose(3)  # (kept, S, n)
+    downwards = [P]
+    for ratio in of_top.split(S, axis=1)[:0:-1]:
+        downwards.append(1.0 - downwards[-1] / ratio)
+    upwards = graph.stack([P.rows(0, kept) for P in forward], axis=1)
+    return graph.where(of_top > 1.0, graph.stack(downwards[::-1], axis=1), upwards), forward
 
 
 def _numbers(graph: Graph, model: Any, log_pi: Value, top: Value) -> Value:

@@ -201,7 +201,12 @@ class Value:
 
     def rows(self, start: int, stop: int, axis: int = 0) -> Value:
         """Return a part of an axis."""
-        return self._step("Slice", start=start, stop=stop, axis=axis)
+        return self._step("Slice", start=(start,), stop=(stop,), axis=(axis,))
+
+    def first(self, *counts: int) -> Value:
+        """Return the first entries of the first axes."""
+        axes = tuple(range(len(counts)))
+        return self._step("Slice", start=(0,) * len(counts), stop=counts, axis=axes)
 
     def split(self, count: int, axis: int = 0) -> list[Value]:
         """Return the `count` entries of an axis, which is kept."""
@@ -217,9 +222,9 @@ class Value:
         """Return the array without an axis of length 1."""
         return self._step("Squeeze", axis=axis)
 
-    def transpose(self) -> Value:
-        """Return the transposed matrix."""
-        return self._step("Transpose")
+    def transpose(self, ndim: int = 2) -> Value:
+        """Return the array with its first two axes exchanged."""
+        return self._step("Transpose", perm=[1, 0, 2][:ndim])
 
     def cast(self, dtype: str) -> Value:
         """Return the values in another type."""

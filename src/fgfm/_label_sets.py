@@ -30,10 +30,6 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
         """Return the labels (n, m) of rows, each decided by itself: an array or CSR."""
         raise NotImplementedError
 
-    def _score_average(self) -> Any:
-        """Return the average of `score`."""
-        return "samples"
-
     def _column_names(self) -> list[Any]:
         """Return the names of labels, or of several classes; or of the series of a flat y."""
         fitted = self._fitted()
@@ -55,8 +51,7 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
             list of arrays if X and y were lists.
         """
         labels, fitted = self._labels(X), self._fitted()
-        classes = fitted.classes_[::-1] if fitted._reversed_classes else fitted.classes_
-        return format_labels(labels, fitted._label_form, fitted._label_dtype, classes)
+        return format_labels(labels, fitted._label_form, fitted._label_dtype, fitted._classes)
 
     def predict_names(self, X: Any) -> list[list[Any]]:
         """Predict F-optimal label sets as lists of the names of labels.
@@ -146,7 +141,6 @@ class LabelSetMixin(ClassifierMixin):  # type: ignore[misc]
                 read_true_labels(y, fitted),
                 labels,
                 fitted.beta,
-                average=fitted._score_average(),
                 zero_division=fitted.zero_division,
                 sample_weight=sample_weight,
             )

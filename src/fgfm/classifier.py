@@ -262,8 +262,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         n = n_rows(X)
         owner = type(self).__name__
         table = read_labels(y, n, owner, allow_missing=True, allow_classes=True, allow_lists=True)
-        decider._check_form(table, y)
-        table = decider._positive_last(table)
+        table = decider._checked_labels(table, y)
         set_label_attributes(self, table)
         weight = None if sample_weight is None else row_weights(sample_weight, n, "X")
         rows = np.arange(n) if weight is None else np.flatnonzero(weight)
@@ -399,10 +398,8 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
 
     def _probabilities(self, X: Any) -> Floats:
         """Return the probabilities, or scores, (n, m) of the fitted model."""
-        classes = self.classes_[::-1] if self._reversed_classes else self.classes_
-        form = self._label_form
-        model = FittedModel(self.estimator_, self._columns, self._constants, classes, form)
-        return model.predict(X)
+        known = self._columns, self._constants, self._classes, self._label_form
+        return FittedModel(self.estimator_, *known).predict(X)
 
     def _fitted(self) -> FDecider:
         """Return the decider, with the parameters of this estimator."""

@@ -207,7 +207,7 @@ def _node(graph: Graph, step: Step) -> tuple[list[str], dict[str, Any]]:
             add(0)
             settings = {name: int(value) for name, value in settings.items()}
         case "Slice":
-            add(*([settings.pop(name)] for name in ("start", "stop", "axis")))
+            add(*(settings.pop(name) for name in ("start", "stop", "axis")))
         case "Split":
             settings["num_outputs"] = len(step.outputs)
         case "TopK":
@@ -217,8 +217,6 @@ def _node(graph: Graph, step: Step) -> tuple[list[str], dict[str, Any]]:
             settings["axis"] = 0
         case "Cast":
             settings["to"] = _NUMBERS[settings["to"]]
-        case "Transpose":
-            settings["perm"] = [1, 0]
     return inputs, settings
 
 

@@ -317,7 +317,11 @@ def _computed(step: Step, inputs: list[torch.Tensor]) -> Any:
         case "ReduceSum":
             value = torch.sum(x, axis, keepdim=True)
         case "Slice":
-            value = x.narrow(axis, settings["start"], settings["stop"] - settings["start"])
+            parts = (
+                slice(*ends) for ends in zip(settings["start"], settings["stop"], strict=True)
+            )
+            of_axes = dict(zip(axis, parts, strict=True))
+            value = x[tuple(of_axes.get(a, slice(None)) for a in range(max(axis) + 1))]
         case "Softmax":
             value = torch.softmax(x, axis)
         case "Split":

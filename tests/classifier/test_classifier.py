@@ -348,22 +348,21 @@ def test_frames(library):
     assert (model.predict(frame) == plain.predict(X)).all()
     predicted = model.predict_frame(frame)
     assert list(predicted.columns) == names
-    decided = model.decide(frame)
-    assert list(decided.labels.columns) == names
+    for average in ("samples", "macro", "micro"):
+        decided, expected = (m.decide(x, average=average) for m, x in ((model, frame), (plain, X)))
+        assert list(decided.labels.columns) == names
+        assert (decided.labels.to_numpy() == expected.labels).all()
+        close(np.asarray(decided.expected_f), expected.expected_f)
+        if library == "pandas":
+            assert decided.labels.index.equals(frame.index)
+            of_labels = average == "macro"
+            assert not of_labels or list(decided.expected_f.index) == names
     assert model.score(frame, labels) == pytest.approx(plain.score(X, Y))
     if library == "pandas":
         assert predicted.index.equals(frame.index)
-        assert decided.expected_f.index.equals(frame.index)
+        assert model.expected_f(frame).index.equals(frame.index)
         with pytest.raises(ValueError, match="row 0 of X has index 'row 0' and that of y has 'ro"):
             model.score(frame, labels[::-1])
-
-
-@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix])
-def test_sparse_features_and_labels(kind):
-    model = FClassifier(several(), random_state=0).fit(kind(X), kind(Y))
-    plain = FClassifier(several(), random_state=0).fit(X, Y)
-    assert isinstance(model.predict(kind(X)), kind)
-    assert (model.predict(kind(X)).toarray() == plain.predict(X)).all()
 
 
 def test_text():

@@ -80,23 +80,6 @@ def test_score_takes_weights(classifier):
     assert model.score(X, Y, sample_weight=weight) == expected
 
 
-def test_decisions_for_data_frames_are_data_frames():
-    pd = pytest.importorskip("pandas")
-    rows = pd.DataFrame(X, columns=list("xyz"), index=[f"row {i}" for i in range(60)])
-    labels = pd.DataFrame(Y, columns=list("abcd"), index=rows.index)
-    model = FClassifier(LogisticRegression(), random_state=0).fit(rows, labels)
-    plain = FClassifier(LogisticRegression(), random_state=0).fit(X, Y)
-    for average in ("samples", "macro", "micro"):
-        decided, expected_f = model.decide(rows, average=average)
-        expected = plain.decide(X, average=average)
-        assert list(decided.columns) == list("abcd")
-        assert decided.index.equals(rows.index)
-        np.testing.assert_array_equal(decided.to_numpy(), expected.labels)
-        np.testing.assert_allclose(np.asarray(expected_f), expected.expected_f, atol=1e-12)
-        if average == "macro":
-            assert list(expected_f.index) == list("abcd")
-
-
 def spoiled(index, value):
     labels = Y.astype(float)
     labels[index] = value

@@ -74,7 +74,7 @@ def test_values_are_those_printed(report):
     page_text = " ".join(unescape(page).split())
     for note in ("In brackets 95 % intervals", "Expected F1 0.", "t = 0."):
         at = text.index(note)
-        assert text[at : at + 60] in page_text
+        assert text[at : at + 30] in page_text
 
 
 def test_label_and_row_tables_agree_with_the_labels(report, data):

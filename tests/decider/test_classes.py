@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 import fgfm
 from decider_data import exclusive, independent
 from fgfm import FClassifier, FDecider
-from fgfm.decider._expectation import shifted
+from fgfm.decider._large_batches import shifted
 from fgfm.decider._log_linear_pool import LogLinearPool
 from fgfm.decision import from_classes
 from multilabel import close
@@ -113,18 +113,15 @@ def test_calibration_undoes_a_temperature_and_shifts():
     assert np.abs(distorted - P).mean() > 0.05
 
 
-def test_weights_are_numbers_of_rows():
+def test_weights_may_have_any_unit():
     weight = np.arange(2000) % 3
-    rows = np.repeat(np.arange(2000), weight)
     one = FDecider(average="macro").fit(P, CLASSES, weight)
-    other = FDecider(average="macro").fit(P[rows], CLASSES[rows])
-    close(one.thresholds_, other.thresholds_, 1e-4)
     halves = FDecider(average="macro").fit(P, CLASSES, weight / 4.0)
     close(halves.thresholds_, one.thresholds_, 0.02)
     close(halves.class_weights_, one.class_weights_, 0.05)
 
 
-def test_frames_of_classes(tmp_path):
+def test_frames_of_classes():
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(P, columns=NAMES, index=np.arange(2000) + 5)
     y = pd.Series(CLASSES, index=frame.index)
@@ -135,9 +132,6 @@ def test_frames_of_classes(tmp_path):
     assert expected_f.index.tolist() == NAMES.tolist()
     with pytest.raises(ValueError, match="column 0 of X is 'bee', and class 0 of y is 'ant'"):
         FDecider(average="macro").fit(frame[["bee", "ant", "cow", "dog", "eel"]], y)
-    path = tmp_path / "decider.fgfm"
-    fgfm.save(decider, path)
-    assert (fgfm.load(path).predict(frame) == decider.predict(frame)).all()
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(), LinearSVC()])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -20,15 +18,6 @@ from multilabel import close
 AVERAGES = ["samples", "macro", "micro"]
 
 
-def assert_same_decider(one, other, X, atol=0.0):
-    """Assert that two deciders predict the same."""
-    close(one.predict_proba(X), other.predict_proba(X), atol)
-    close(one.expected_f(X), other.expected_f(X), atol)
-    assert (one.predict(X) == other.predict(X)).all()
-    if hasattr(one, "thresholds_"):
-        close(one.thresholds_, other.thresholds_, atol)
-
-
 @pytest.mark.parametrize("average", AVERAGES)
 @pytest.mark.parametrize("calibration", ["auto", "sigmoid", "isotonic", None])
 def test_fit_learns_more_than_a_threshold_of_one_half(average, calibration):
@@ -37,46 +26,6 @@ def test_fit_learns_more_than_a_threshold_of_one_half(average, calibration):
     decider = FDecider(average=average, calibration=calibration).fit(p[:300], Y[:300])
     plain = fgfm.f_measure(Y[300:], (p[300:] > 0.5).astype(int), average=average)
     assert decider.score(p[300:], Y[300:]) > plain + 0.03
-
-
-@pytest.mark.parametrize("average", AVERAGES)
-def test_a_row_is_predicted_by_itself(average):
-    p, Y = independent(200, 4)
-    decider = FDecider(average=average).fit(p, Y)
-    labels = decider.predict(p)
-    order = np.random.default_rng(0).permutation(200)
-    assert (decider.predict(p[order]) == labels[order]).all()
-    assert (np.vstack([decider.predict(p[i : i + 1]) for i in range(20)]) == labels[:20]).all()
-    assert (decider.predict_proba(p[order]) == decider.predict_proba(p)[order]).all()
-
-
-@pytest.mark.parametrize("average", AVERAGES)
-def test_number_of_threads_changes_nothing(average):
-    p, Y = independent(3000, 5)
-    one = FDecider(average=average).fit(p, Y)
-    assert_same_decider(FDecider(average=average, n_jobs=3).fit(p, Y), one, p)
-    assert_same_decider(clone(one).fit(p, Y), one, p)
-
-
-@pytest.mark.parametrize("average", AVERAGES)
-def test_order_of_validation_rows_changes_nothing(average):
-    p, Y = independent(300, 4)
-    order = np.random.default_rng(0).permutation(300)
-    one = FDecider(average=average).fit(p, Y)
-    assert_same_decider(FDecider(average=average).fit(p[order], Y[order]), one, p, 1e-6)
-
-
-@pytest.mark.parametrize("average", AVERAGES)
-@pytest.mark.parametrize("calibration", ["auto", "isotonic"])
-def test_weights_are_numbers_of_rows(average, calibration):
-    p, Y = independent(240, 4)
-    weight = np.arange(240) % 3
-    rows = np.repeat(np.arange(240), weight)
-    decider = FDecider(average=average, calibration=calibration)
-    weighted = clone(decider).fit(p, Y, weight)
-    assert_same_decider(clone(decider).fit(p[rows], Y[rows]), weighted, p, 1e-6)
-    left_out = clone(decider).fit(p, Y, weight > 0)
-    assert_same_decider(clone(decider).fit(p[weight > 0], Y[weight > 0]), left_out, p)
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -334,24 +283,3 @@ def test_rows_that_are_equal_by_chance_are_not_refused():
 
 
 # Copies and files
-
-
-@pytest.mark.parametrize("calibration", ["auto", "isotonic", None])
-@pytest.mark.parametrize("average", ["samples", "macro"])
-def test_pickled_and_saved_deciders_predict_the_same(tmp_path, calibration, average):
-    pytest.importorskip("skops")
-    p, Y = independent(300, 4)
-    decider = FDecider(calibration=calibration, average=average, max_labels=None).fit(p, Y)
-    assert_same_decider(pickle.loads(pickle.dumps(decider)), decider, p)
-    fgfm.save(decider, tmp_path / "decider.fgfm")
-    loaded = fgfm.load(tmp_path / "decider.fgfm")
-    assert_same_decider(loaded, decider, p)
-    assert loaded.get_params() == decider.get_params()
-
-
-def test_saved_constraints(tmp_path):
-    pytest.importorskip("skops")
-    p, Y = independent(100, 4)
-    decider = FDecider(max_labels=3, constraints=Constraints(required=[1])).fit(p, Y)
-    fgfm.save(decider, tmp_path / "decider.fgfm")
-    assert (fgfm.load(tmp_path / "decider.fgfm").predict(p) == decider.predict(p)).all()

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import tracemalloc
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.special import expit
 from scipy.stats import binomtest
+from sklearn.datasets import make_classification, make_multilabel_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import precision_score, recall_score
 from sklearn.multioutput import MultiOutputClassifier
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
 
 import fgfm
 from decider_data import exclusive, independent
@@ -67,14 +71,6 @@ def test_a_floor_that_is_reached_anyway_changes_nothing(average):
     one = FDecider(average=average).fit(P, Y)
     other = FDecider(average=average, min_precision=0.1, min_recall=0.1).fit(P, Y)
     close(one.thresholds_, other.thresholds_, 1e-3)
-
-
-def test_weights_repeat_rows():
-    weight = np.arange(600) % 3
-    rows = np.repeat(np.arange(600), weight)
-    decider = FDecider(average="macro", min_precision=0.8)
-    one = decider.fit(P[:600], Y[:600], weight).thresholds_
-    close(one, decider.fit(P[rows], Y[rows]).thresholds_, 1e-6)
 
 
 def test_a_floor_that_cannot_be_reached():
@@ -157,6 +153,70 @@ def test_floors_hold_on_average(average, floor, level):
     assert np.mean(reached) > level - 2 * error
     # Floors of each row leave a margin for their mean.
     assert average == "samples" or np.mean(reached) < level + 0.03
+
+
+# Tied probabilities
+
+MODELS = {
+    "neighbours": KNeighborsClassifier(7),
+    "tree": DecisionTreeClassifier(max_depth=3, random_state=0),
+}
+
+
+@cache
+def probabilities(name, flat, seed=0):
+    """Return tied probabilities of validation and of new rows, with their labels."""
+    model = MODELS[name]
+    if flat:
+        X, y = make_classification(3000, 10, weights=[0.7], flip_y=0.1, random_state=seed)
+        p = model.fit(X[:1000], y[:1000]).predict_proba(X[1000:])[:, 1]
+    else:
+        X, y = make_multilabel_classification(3000, 10, n_classes=4, random_state=seed)
+        parts = model.fit(X[:1000], y[:1000]).predict_proba(X[1000:])
+        p = np.stack([part[:, 1] for part in parts], axis=1)
+    return p[:1000], y[1000:2000], p[1000:], y[2000:]
+
+
+@pytest.mark.parametrize("calibration", ["auto", "isotonic", None])
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("average", ["binary", "macro", "weighted", "micro"])
+@pytest.mark.parametrize("floor", [0.6, 0.9])
+@pytest.mark.filterwarnings("ignore:.*no.*satisfies")
+def test_the_model_has_the_floors(floor, average, model, calibration):
+    p, y, _, _ = probabilities(model, average == "binary")
+    axis = None if average in ("binary", "micro") else 0
+    for name in ("min_recall", "min_precision"):
+        decider = FDecider(average=average, calibration=calibration, **{name: floor}).fit(p, y)
+        q, h = decider.predict_proba(p), decider.predict(p)
+        q = q[:, 1] if average == "binary" else q
+        hits, of = (q * h).sum(axis=axis), (q if name == "min_recall" else h).sum(axis=axis)
+        possible = np.ravel(np.asarray(decider.thresholds_) < 1.0)
+        reached = np.ravel(hits / np.maximum(of, 1e-300))
+        assert (reached[possible] >= floor - 1e-9).all()
+        if name == "min_recall":  # everything has a recall of 1
+            assert possible.all()
+        levels = np.unique(q)
+        assert not np.isin(np.ravel(decider.thresholds_), levels).any()
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_threshold_is_the_best_one_that_has_the_floor(model):
+    p, y, _, _ = probabilities(model, True)
+    decider = FDecider(min_recall=0.8, calibration=None).fit(p, y)
+    best = -1.0
+    for cut in np.unique(np.clip(p, 1e-12, 1 - 1e-12)):
+        h = p >= cut
+        if p[h].sum() >= 0.8 * p.sum():
+            best = max(best, 2 * p[h].sum() / (p.sum() + h.sum()))
+    h = decider.predict(p)
+    assert 2 * (p * h).sum() / (p.sum() + h.sum()) == pytest.approx(best, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_new_rows_have_the_recall(model):
+    p, y, new, truth = probabilities(model, True)
+    decider = FDecider(min_recall=0.9).fit(p, y)
+    assert decider.predict(new)[truth == 1].mean() > 0.87
 
 
 # Certificates
@@ -263,7 +323,7 @@ def test_a_certificate_of_rows_is_a_bound_on_their_mean(floor):
 
 
 @pytest.mark.parametrize("average", ["samples", *AVERAGES])
-def test_certificates_of_sparse_rows_and_saved_ones(average, tmp_path):
+def test_certificates_of_sparse_rows(average):
     given = {"average": average, "min_precision": 0.7, "confidence": 0.9}
     dense = FDecider(**given).fit(P, Y)
     stored = FDecider(**given).fit(sparse.csr_array(P), Y)
@@ -274,11 +334,6 @@ def test_certificates_of_sparse_rows_and_saved_ones(average, tmp_path):
     labels, expected_f = dense.decide(P)
     assert (labels == dense.predict(P)).all()
     assert abs(np.mean(expected_f) - dense.score(P, Y)) < 0.03
-    pytest.importorskip("skops")
-    fgfm.save(dense, tmp_path / "decider.fgfm")
-    loaded = fgfm.load(tmp_path / "decider.fgfm")
-    assert (loaded.predict(P) == labels).all()
-    assert np.all(loaded.certified_)
     with pytest.raises(ValueError, match="rows that were used in fit"):
         FDecider(min_precision=0.7, confidence=0.9).fit(P, Y).lower_bound(P, Y)
     dense.set_params(confidence=None).fit(P, Y)
@@ -315,17 +370,16 @@ def test_floors_that_are_not_certified():
 
 
 @pytest.mark.parametrize(
-    ("parameters", "weight", "message"),
+    ("parameters", "message"),
     [
-        ({"min_recall": None}, None, "it is that of min_precision and min_recall"),
-        ({"confidence": 1.5}, None, "confidence is 1.5: it must be"),
-        ({}, np.full(300, 2.0), "sample_weight has a 2: floors are certified by rows that"),
+        ({"min_recall": None}, "it is that of min_precision and min_recall"),
+        ({"confidence": 1.5}, "confidence is 1.5: it must be"),
     ],
 )
-def test_certificates_that_are_refused(parameters, weight, message):
+def test_certificates_that_are_refused(parameters, message):
     given = {"min_recall": 0.5, "confidence": 0.9, "average": "micro"} | parameters
     with pytest.raises(ValueError, match=message):
-        FDecider(**given).fit(P[:300], Y[:300], weight)
+        FDecider(**given).fit(P[:300], Y[:300])
 
 
 def test_certificates_need_all_labels_and_the_model_that_predicts():

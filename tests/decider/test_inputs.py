@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 
 import fgfm
-from decider_data import exclusive, independent
+from decider_data import independent
 from fgfm import FDecider
 from multilabel import close, make_data
 
@@ -309,14 +309,6 @@ def test_bad_parameters(parameters, message):
         FDecider(**parameters).fit(P, Y)
 
 
-@pytest.mark.parametrize("make", [independent, exclusive])
-def test_transposed_square_probabilities(make):
-    p, labels = make(20, 20, seed=3)
-    FDecider().fit(p, labels)
-    with pytest.warns(UserWarning, match=r"X of shape \(20, 20\) fits y far better when it is tr"):
-        FDecider(calibration=None).fit(p.T, labels)
-
-
 def test_rows_and_labels_of_frames_must_match():
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame(P, columns=list("abcd"))
@@ -440,15 +432,6 @@ def test_columns_in_the_order_of_the_classes():
     for call in (lambda: unfitted.fit(swapped, y), lambda: decider.predict(swapped)):
         with pytest.raises(ValueError, match=message):
             call()
-
-
-def test_average_changed_after_fit(average):
-    decider = FDecider(average=average).fit(P, Y)
-    for other in {"macro", "micro"} - {average}:
-        decider.set_params(average=other)
-        for method in (decider.predict, decider.decide, decider.predict_proba):
-            with pytest.raises(ValueError, match=f"average is '{other}' and was '{average}' in"):
-                method(P)
 
 
 def test_sparse_rows_with_fewer_labels_than_validation_rows(average):

@@ -11,9 +11,9 @@ from decider_data import distorted, exclusive, independent
 from fgfm import FDecider, f_measure
 from fgfm.decider._calibration import ShrunkCalibrator
 from fgfm.decider._entries import dense_entries
-from fgfm.decider._expectation import expectation_shift, shifted
+from fgfm.decider._large_batches import expectation_shift, shifted
 from fgfm.decision import from_marginals
-from oracle import all_labelsets, check_decision, independent_joint
+from oracle import check_decision, independent_joint
 
 
 def model_joint(decider, p):
@@ -230,13 +230,6 @@ def test_rows_with_fewer_stored_labels_than_expected():
     assert np.isfinite(expected_f).all()
     empty = FDecider(nonempty=False).fit(sparse.csr_array(p), Y).decide(sparse.csr_array(rows))
     assert empty.expected_f[1] == pytest.approx(1.0, abs=1e-15)  # the empty set is certain
-
-
-def test_all_labelsets_sum_to_one():
-    p, Y = independent(100, 4, seed=6)
-    _, proba = model_joint(FDecider().fit(p, Y), p)
-    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    assert proba.shape[1] == len(all_labelsets(4))
 
 
 def long_lists(n, rng, m=200):

@@ -119,14 +119,6 @@ def test_few_rows():
         FDecider().fit(P[:20], Y[:20])
 
 
-def test_a_square_validation_set_is_not_refused():
-    for seed in range(20):
-        p, labels = independent(30, 30, seed=seed)
-        FDecider().fit(p, labels)
-        rng = np.random.default_rng(seed)
-        FDecider().fit(rng.random((30, 30)), labels)  # which fits neither
-
-
 def test_an_own_model_has_its_own_columns():
     """A label whose positives are all in one fold is not predicted there."""
     y = np.zeros((100, 2), dtype=int)

@@ -263,6 +263,8 @@ def test_a_calibration_is_a_class_and_a_line(form, monkeypatch):
     decider = FDecider(calibration="power").fit(form(truth**2), labels)
     assert decider._rule.model.calibrator.power_ == pytest.approx(0.5, abs=0.05)
     assert decider.score(form(truth**2), labels) > 0.6
+    scored = FDecider(calibration="power", scores=True).fit(form(truth**2), labels)
+    assert scored.score(form(truth**2), labels) == decider.score(form(truth**2), labels)
     classes = truth / truth.sum(axis=1, keepdims=True)
     y = (rng.random((2000, 1)) > np.cumsum(classes, axis=1)).sum(axis=1).clip(max=3)
     model = FDecider(calibration="power", average="macro").fit(classes, y)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
-from scipy.special import expit, logit
+from scipy.special import logit
 from scipy.stats import norm
 from scipy.stats import t as student
 
@@ -169,10 +169,6 @@ def test_warnings_about_reversed_and_mixed_columns():
         FDecider(scores=True).fit(-100.0 * LATENT[VAL], Y[VAL])
     with pytest.warns(UserWarning, match="explain the labels of other columns better"):
         FDecider(scores=True).fit(LATENT[VAL][:, [1, 0, 2, 4, 3]] + 50.0, Y[VAL])
-    square = np.random.default_rng(0).normal(size=(40, 40))
-    labels = (np.random.default_rng(1).random((40, 40)) < expit(3.0 * square)).astype(int)
-    with pytest.warns(UserWarning, match="fits y far better when it is transposed"):
-        FDecider(scores=True).fit(9.0 * square.T, labels)
 
 
 @pytest.mark.parametrize(

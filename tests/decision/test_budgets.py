@@ -309,12 +309,13 @@ def test_threads_and_row_order_change_nothing(n):
 
 def test_limits_that_do_not_bind_change_nothing():
     proba = np.random.default_rng(0).random((50, 4))
+    P = proba[:, :, None] / 4.0
     for average in ("macro", "micro"):
-        free, limited = (
-            from_marginals(proba, average=average, max_labels=most) for most in (None, 4)
-        )
-        assert_array_equal(limited.labels, free.labels)
-        assert limited.gap == 0.0
+        for decide, given in ((from_marginals, proba), (from_cardinalities, P)):
+            free, limited = (decide(given, average=average, max_labels=m) for m in (None, 4))
+            assert_array_equal(limited.labels, free.labels)
+            assert_array_equal(limited.expected_f, free.expected_f)
+            assert limited.gap == 0.0
 
 
 def test_frames_get_names_of_classes():

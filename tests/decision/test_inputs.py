@@ -41,6 +41,9 @@ def test_rounding_errors_are_clipped(average):
         lambda off, P: decision.from_factors(list(off.T[:, :, None, None]), singles),
         lambda off, P: decision.from_cardinalities(P, average=average),
         lambda off, P: decision.from_factors([P, *PARTS[1:]], FACTORS, average=average),
+        lambda off, P: decision.from_factors(
+            [P, sparse.csr_array(off)], [range(5), range(5, 17)], average=average
+        ),
     ):
         clipped = decide(np.clip(off, 0.0, 1.0), np.maximum(P, 0.0))
         assert_same_decision(decide(off, P), clipped)

@@ -162,34 +162,6 @@ def test_bound_is_reproducible_for_every_type_of_input():
     assert mean_lower_bound(np.ones(4, dtype=bool)) == mean_lower_bound([1.0 + 1e-12] * 4)
 
 
-@pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ([0.5, 1.2], r"values\[1\] is 1\.2: values must lie in \[0, 1\]"),
-        ([-0.1], r"values\[0\] is -0\.1: values must lie"),
-        ([0.5, math.nan], r"values\[1\] is nan: values must lie"),
-        ([[0.5]], r"values has shape \(1, 1\): it must have 1 dimensions \(row\)"),
-        ([], r"values is empty: a bound needs at least one value"),
-    ],
-)
-def test_invalid_values_raise(values, message):
-    with pytest.raises(ValueError, match=message):
-        mean_lower_bound(values)
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0, 95, -0.1, math.nan])
-def test_invalid_fractions_raise(value):
-    rule = "it must be a number greater than 0 and less than 1"
-    with pytest.raises(ValueError, match=f"confidence is {float(value)}: {rule}"):
-        mean_lower_bound([0.5], value)
-    with pytest.raises(ValueError, match=f"confidence is {float(value)}: {rule}"):
-        abstention_threshold([0.5], [0.5], 0.5, value)
-    with pytest.raises(ValueError, match=f"target is {float(value)}: {rule}"):
-        abstention_threshold([0.5], [0.5], value)
-    with pytest.raises(TypeError, match=f"confidence is '0.95': {rule}"):
-        mean_lower_bound([0.5], "0.95")
-
-
 # Abstention --------------------------------------------------------------------------------------
 
 # The mean of F given a score in steps of 0.1 from 0 to 1; scores are uniform.
@@ -214,12 +186,22 @@ def draw_rows(rng, curve, n, levels=None):
     return score, np.where(rng.random(n) < 0.6, (rng.random(n) < mean), mean)
 
 
-@pytest.mark.parametrize("target", [0.8])
 @pytest.mark.parametrize("curve", CURVES)
-@pytest.mark.parametrize(("n", "levels"), [(60, None), (300, 10)])
-def test_answered_rows_reach_the_target_in_95_percent_of_draws(curve, n, levels, target):
+@pytest.mark.parametrize(
+    ("n", "levels", "target", "draws"),
+    [
+        (60, None, 0.8, 200),
+        (300, 10, 0.8, 200),
+        *(
+            pytest.param(n, None, target, 2 * DRAWS, marks=pytest.mark.slow)
+            for n in (60, 300, 1000)
+            for target in (0.7, 0.75, 0.8, 0.9)
+        ),
+    ],
+)
+def test_answered_rows_reach_the_target_in_95_percent_of_draws(curve, n, levels, target, draws):
     rng = np.random.default_rng(n)
-    misses, draws = 0, 200
+    misses = 0
     for _ in range(draws):
         threshold, answered, _ = abstention_threshold(
             *draw_rows(rng, CURVES[curve], n, levels), target
@@ -227,20 +209,6 @@ def test_answered_rows_reach_the_target_in_95_percent_of_draws(curve, n, levels,
         assert (answered > 0.0) == (threshold <= 1.0)
         misses += answered > 0.0 and mean_above(CURVES[curve], threshold) < target - 1e-12
     assert misses <= binom.ppf(0.999, draws, 0.05)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("target", [0.7, 0.75, 0.8, 0.9])
-@pytest.mark.parametrize("curve", CURVES)
-@pytest.mark.parametrize("n", [60, 300, 1000])
-def test_answered_rows_reach_the_target_in_many_draws(curve, n, target):
-    rng = np.random.default_rng(n + 1)
-    thresholds = [
-        abstention_threshold(*draw_rows(rng, CURVES[curve], n), target).threshold
-        for _ in range(2 * DRAWS)
-    ]
-    misses = sum(s <= 1.0 and mean_above(CURVES[curve], s) < target - 1e-12 for s in thresholds)
-    assert misses <= binom.ppf(0.999, 2 * DRAWS, 0.05)
 
 
 def test_most_rows_that_can_be_answered_are():
@@ -281,17 +249,6 @@ def test_all_rows_or_none():
         none = abstention_threshold(score, f, target)
         assert none[:2] == (math.inf, 0.0)
         assert math.isnan(none.mean_f)
-
-
-def test_invalid_rows_raise():
-    with pytest.raises(ValueError, match=r"f has 2 rows and expected_f has 3"):
-        abstention_threshold([0.1, 0.2, 0.3], [0.5, 0.5], 0.5)
-    with pytest.raises(ValueError, match=r"expected_f\[1\] is nan: it must be finite"):
-        abstention_threshold([0.1, math.nan], [0.5, 0.5], 0.5)
-    with pytest.raises(ValueError, match=r"f\[1\] is 2\.0: values must lie in \[0, 1\]"):
-        abstention_threshold([0.1, 0.2], [0.5, 2.0], 0.5)
-    with pytest.raises(ValueError, match=r"expected_f has no rows: a test needs at least one"):
-        abstention_threshold([], [], 0.5)
 
 
 # The F-measure of a flat y -----------------------------------------------------------------------
@@ -376,14 +333,44 @@ def test_answered_rows_of_a_flat_y_reach_the_target(b):
     assert np.mean(answered) > 0.1
 
 
-def test_errors_of_bounds_of_a_flat_y():
-    with pytest.raises(ValueError, match=r"labels.* is 0.5: labels must be 0 or 1"):
-        f_lower_bound([0, 1], [0, 0.5])
-    with pytest.raises(ValueError, match="y has 2 rows and score has 1"):
-        f_abstention_threshold([0.5], [0, 1], [0, 1], 0.5)
-    with pytest.raises(ValueError, match=r"score\[1\] is nan: it must be finite"):
-        f_abstention_threshold([0.5, np.nan], [0, 1], [0, 1], 0.5)
-    with pytest.raises(ValueError, match=r"target is 1.0"):
-        f_abstention_threshold([0.5, 0.6], [0, 1], [0, 1], 1.0)
+def test_nothing_is_answered_without_a_row_that_counts():
     found = f_abstention_threshold([0.5, 0.6], [0, 0], [0, 0], 0.5)
     assert found[:2] == (math.inf, 0.0)
+
+
+# Errors ------------------------------------------------------------------------------------------
+
+FRACTION = "it must be a number greater than 0 and less than 1"
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "message"),
+    [
+        (mean_lower_bound, ([0.5, 1.2],), r"values\[1\] is 1\.2: values must lie in \[0, 1\]"),
+        (mean_lower_bound, ([-0.1],), r"values\[0\] is -0\.1: values must lie"),
+        (mean_lower_bound, ([0.5, math.nan],), r"values\[1\] is nan: values must lie"),
+        (mean_lower_bound, ([[0.5]],), r"values has shape \(1, 1\): it must have 1 dim.* \(row\)"),
+        (mean_lower_bound, ([],), "values is empty: a bound needs at least one value"),
+        *(
+            (function, (*arguments, value), f"{name} is {float(value)}: {FRACTION}")
+            for value in (0.0, 1.0, 95, -0.1, math.nan)
+            for function, arguments, name in (
+                (mean_lower_bound, ([0.5],), "confidence"),
+                (abstention_threshold, ([0.5], [0.5], 0.5), "confidence"),
+                (abstention_threshold, ([0.5], [0.5]), "target"),
+                (f_abstention_threshold, ([0.5, 0.6], [0, 1], [0, 1]), "target"),
+            )
+        ),
+        (mean_lower_bound, ([0.5], "0.95"), f"confidence is '0.95': {FRACTION}"),
+        (abstention_threshold, ([1, 2, 3], [0.5, 0.5], 0.5), "f has 2 rows and expected_f has 3"),
+        (abstention_threshold, ([0, math.nan], [1, 1], 0.5), r"expected_f\[1\] is nan: .* finite"),
+        (abstention_threshold, ([0.1, 0.2], [0.5, 2.0], 0.5), r"f\[1\] is 2\.0: values must lie"),
+        (abstention_threshold, ([], [], 0.5), "expected_f has no rows: a test needs at least one"),
+        (f_lower_bound, ([0, 1], [0, 0.5]), "labels.* is 0.5: labels must be 0 or 1"),
+        (f_abstention_threshold, ([0.5], [0, 1], [0, 1], 0.5), "y has 2 rows and score has 1"),
+        (f_abstention_threshold, ([0, math.nan], [0, 1], [0, 1], 0.5), r"score\[1\] is nan: it"),
+    ],
+)
+def test_invalid_arguments_raise(function, arguments, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        function(*arguments)

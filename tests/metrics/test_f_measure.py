@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -33,8 +31,8 @@ def plain_f(y, h, beta, zero_division):
 
 
 @st.composite
-def label_pairs(draw, smallest_m=1):
-    shape = (draw(st.integers(1, 6)), draw(st.integers(smallest_m, 6)))
+def label_pairs(draw):
+    shape = (draw(st.integers(1, 6)), draw(st.integers(1, 6)))
     labels = arrays(np.int64, shape, elements=st.integers(0, 1))
     return draw(labels), draw(labels)
 
@@ -60,14 +58,6 @@ def test_f_measure_agrees_with_its_definition(pair, beta, zero_division):
     assert mean == pytest.approx(np.mean(expected), rel=1e-14)
 
 
-@settings(deadline=None, derandomize=True)
-@given(label_pairs(smallest_m=2), st.sampled_from([0.5, 1.0, 2.0]), st.sampled_from([0.0, 1.0]))
-def test_f_measure_agrees_with_scikit_learn(pair, beta, zero_division):
-    Y, H = pair
-    expected = fbeta_score(Y, H, beta=beta, average="samples", zero_division=zero_division)
-    assert f_measure(Y, H, beta, zero_division=zero_division) == pytest.approx(expected, rel=1e-13)
-
-
 @pytest.mark.parametrize("average", ["samples", "macro", "weighted", "micro", None])
 @pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("zero_division", [0.0, 1.0])
@@ -75,6 +65,7 @@ def test_averages_agree_with_scikit_learn(pair, average, beta, zero_division):
     Y, H = (labels.copy() for labels in pair)
     Y[:, 0] = H[:, 0] = 0  # 0/0
     weight = np.random.default_rng(0).random(len(Y))
+    weight[:3] = 0.0
     forms = [(Y, H), (sparse.csr_array(Y), H), (Y, sparse.csc_matrix(H))]
     forms.append((sparse.csr_matrix(Y), sparse.csr_array(H)))
     for sample_weight in (None, weight):
@@ -94,13 +85,6 @@ def test_one_dimensional_input_is_the_positive_class_of_a_batch(pair):
         np.testing.assert_allclose(f_measure(y, h, 2.0, average=average), expected, rtol=1e-12)
 
 
-def test_rows_have_no_other_average(pair):
-    with pytest.raises(ValueError, match="average is 'macro' and per_row is True"):
-        f_measure(*pair, average="macro", per_row=True)
-    with pytest.raises(ValueError, match="average is 'binary' and Y_true is not flat: several"):
-        f_measure(*pair, average="binary")
-
-
 @pytest.mark.parametrize("average", ["samples", "macro", "weighted", "micro"])
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_nan_leaves_undefined_terms_out(pair, average, form):
@@ -113,17 +97,6 @@ def test_nan_leaves_undefined_terms_out(pair, average, form):
         np.testing.assert_allclose(f_measure(form(Y), form(H), 2.0, **options), expected)
     nothing = np.zeros((3, 2), dtype=int)
     assert np.isnan(f_measure(nothing, nothing, average=average, zero_division=np.nan))
-
-
-def test_weights_agree_with_scikit_learn(pair):
-    Y, H = pair
-    weight = np.random.default_rng(0).random(len(Y))
-    weight[:3] = 0.0
-    expected = fbeta_score(
-        Y, H, beta=2.0, average="samples", zero_division=1.0, sample_weight=weight
-    )
-    assert f_measure(Y, H, 2.0, sample_weight=weight) == pytest.approx(expected, rel=1e-13)
-    assert f_measure(Y, H, 2.0, sample_weight=weight) != pytest.approx(f_measure(Y, H, 2.0))
 
 
 @pytest.mark.parametrize("matrix", [sparse.csr_array, sparse.csr_matrix])
@@ -258,53 +231,26 @@ Y, EYE = np.zeros((4, 3), dtype=int), np.eye(3, dtype=int)
         ((Y, Y), {"zero_division": 1.5}, ValueError, "zero_division is 1.5: it must be a number"),
         ((Y, Y), {"zero_division": "warn"}, TypeError, "zero_division is 'warn': it must be a"),
         ((Y, Y), {"per_row": 1}, TypeError, "per_row is 1: it must be True or False"),
-        ((EYE, EYE), {"sample_weight": [1, 1]}, ValueError, "sample_weight has 2 rows and Y_true"),
-        (
-            (EYE, EYE),
-            {"sample_weight": EYE},
-            ValueError,
-            "sample_weight has shape (3, 3): it must",
-        ),
-        (
-            (EYE, EYE),
-            {"sample_weight": [1, -2, 3]},
-            ValueError,
-            "sample_weight[1] is -2.0: weights",
-        ),
-        (
-            (EYE, EYE),
-            {"sample_weight": [1, 2, np.nan]},
-            ValueError,
-            "sample_weight[2] is nan: wei",
-        ),
         *(
-            ((EYE, EYE), {"sample_weight": weight}, ValueError, message)
-            for weight, message in (
-                ([0, 0, 0], "sample_weight is zero in every row"),
-                ([1, 1e300, 2], "sample_weight[1] is 1e+300: the largest weight must lie between"),
-                ([0, 0, 1e-99], "sample_weight[2] is 1e-99: the largest weight must lie between"),
+            ((EYE, EYE), options, ValueError, message)
+            for options, message in (
+                ({"sample_weight": [1, 1]}, "sample_weight has 2 rows and Y_true"),
+                ({"sample_weight": EYE}, "sample_weight has shape (3, 3): it must"),
+                ({"sample_weight": [1, -2, 3]}, "sample_weight[1] is -2.0: weights"),
+                ({"sample_weight": [1, 2, np.nan]}, "sample_weight[2] is nan: wei"),
+                ({"sample_weight": [0, 0, 0]}, "sample_weight is zero in every row"),
+                ({"sample_weight": [1, 1e300, 2]}, "sample_weight[1] is 1e+300: the largest"),
+                ({"sample_weight": [0, 0, 1e-99]}, "sample_weight[2] is 1e-99: the largest"),
+                ({"sample_weight": [1, 1, 1], "per_row": True}, "weights apply to the mean"),
+                ({"average": "macro", "per_row": True}, "average is 'macro' and per_row is True"),
+                ({"average": "binary"}, "average is 'binary' and Y_true is not flat: several"),
             )
-        ),
-        (
-            (EYE, EYE),
-            {"sample_weight": [1, 1, 1], "per_row": True},
-            ValueError,
-            "sample_weight is given and per_row is True: weights apply to the mean",
         ),
     ],
 )
 def test_invalid_arguments_raise(arguments, options, error, message):
     with pytest.raises(error, match=re.escape(message)):
         f_measure(*arguments, **options)
-
-
-def test_import_does_not_load_heavy_libraries():
-    code = (
-        "import sys, fgfm.metrics; "
-        "print([name for name in ('sklearn', 'pandas', 'joblib') if name in sys.modules])"
-    )
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == "[]"
 
 
 def test_scorer_is_a_singleton_and_can_be_pickled(pair):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -126,46 +125,21 @@ def test_plot_again_makes_a_new_figure():
     assert display.ax_.get_title() == before.get_title()
 
 
+C = CalibrationDisplay
+
+
 @pytest.mark.parametrize(
-    ("make", "kind", "message"),
+    ("make", "message"),
     [
-        (
-            lambda: CalibrationDisplay([0.1, 0.4], [0.1, 0.2]).plot(n_bins=2.5),
-            ValueError,
-            r"^n_bins is 2.5: it must be an integer",
-        ),
-        (
-            lambda: CalibrationDisplay([0.1, 0.4], [0.1, np.nan]).plot(),
-            ValueError,
-            r"^obtained_f\[1\] is nan: it must be in \[0, 1\]$",
-        ),
-        (
-            lambda: CalibrationDisplay([0.1, 0.4], [1.5, 0.5]).plot(),
-            ValueError,
-            r"^obtained_f\[0\] is 1.5: it must be in \[0, 1\]$",
-        ),
-        (
-            lambda: CalibrationDisplay([0.1, np.inf], [0.1, 0.2]).plot(),
-            ValueError,
-            r"^expected_f\[1\] is inf: it must be a non-negative number, or NaN$",
-        ),
-        (
-            lambda: CalibrationDisplay([np.nan], [0.1]).plot(),
-            ValueError,
-            r"^expected_f is NaN in every row: at least one must be a number$",
-        ),
-        (
-            lambda: CalibrationDisplay.from_predictions([[1]], [[1]], [0.5, 0.5]),
-            ValueError,
-            r"^expected_f has 2 rows and Y_true has 1: they must have the same number of rows$",
-        ),
-        (
-            lambda: CalibrationDisplay.from_estimator(FGFMClassifier(), [[1.0]], [[1]]),
-            NotFittedError,
-            r"^This FGFMClassifier instance is not fitted yet",
-        ),
+        (lambda: C([0.1, 0.4], [0.1, 0.2]).plot(n_bins=2.5), "n_bins is 2.5: it must be an int"),
+        (lambda: C([0.1], [np.nan]).plot(), r"obtained_f\[0\] is nan: it must be in \[0, 1\]$"),
+        (lambda: C([0.1], [1.5]).plot(), r"obtained_f\[0\] is 1.5: it must be in \[0, 1\]$"),
+        (lambda: C([0.1, np.inf], [0, 0]).plot(), r"expected_f\[1\] is inf: .* non-negative num"),
+        (lambda: C([np.nan], [0.1]).plot(), "expected_f is NaN in every row: at least one must"),
+        (lambda: C.from_predictions([[1]], [[1]], [0.5, 0.5]), "expected_f has 2 rows and Y_true"),
+        (lambda: C.from_estimator(FGFMClassifier(), [[1.0]], [[1]]), "This FGFMClassifier .* not"),
     ],
 )
-def test_invalid_arguments_raise(make, kind, message):
-    with pytest.raises(kind, match=message):
+def test_invalid_arguments_raise(make, message):
+    with pytest.raises(ValueError, match=f"^{message}"):  # NotFittedError is one
         make()

@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -127,61 +126,30 @@ def test_plot_again_makes_a_new_figure(classifier, music):
     assert display.ax_.get_title() == before.get_title()
 
 
+D = DecisionDisplay
+
+
 @pytest.mark.parametrize(
-    ("make", "kind", "message"),
+    ("make", "message"),
     [
+        (lambda: of_marginals([[0.5]], row=0.0), "row is 0.0: it must be an integer, the index"),
+        (lambda: of_marginals([[0.5]], row=1), "row is 1: proba has 1 rows, so it must be from 0"),
         (
-            lambda: of_marginals([[0.5]], row=0.0),
-            TypeError,
-            r"^row is 0.0: it must be an integer, the index of a row$",
+            lambda: D.from_decision([[0.0]], decision.Decision([[0]], [np.nan])),
+            "row 0 has no probability for a non-empty label set, which nonempty=True assumes",
         ),
+        (lambda: D([0.1, 1.4], [0, 1]).plot(), r"proba\[1\] is 1.4: probabilities must lie in"),
+        (lambda: D([0.1, 0.4], [0, 2]).plot(), r"labels\[1\] is 2.0: labels must be 0 or 1$"),
+        (lambda: D([0.1], [0, 1]).plot(), r"labels has shape \(2,\): it must have 1 numbers, one"),
+        (lambda: D([0.1, 0.4], [0, 1], label_names=["a"]).plot(), "label_names has 1 names: it"),
+        (lambda: D([0.1], [0]).plot(max_labels=0), "max_labels is 0: it must be an integer"),
         (
-            lambda: of_marginals([[0.5]], row=1),
-            ValueError,
-            r"^row is 1: proba has 1 rows, so it must be from 0 to 0$",
+            lambda: D.from_estimator(make_pipeline(LogisticRegression()), [[1.0]]),
+            "estimator is a Pipeline that ends with a LogisticRegression: it must be",
         ),
-        (
-            lambda: DecisionDisplay.from_decision([[0.0]], decision.Decision([[0]], [np.nan])),
-            ValueError,
-            r"^row 0 has no probability for a non-empty label set, which nonempty=True assumes",
-        ),
-        (
-            lambda: DecisionDisplay([0.1, 1.4], [0, 1]).plot(),
-            ValueError,
-            r"^proba\[1\] is 1.4: probabilities must lie in \[0, 1\]$",
-        ),
-        (
-            lambda: DecisionDisplay([0.1, 0.4], [0, 2]).plot(),
-            ValueError,
-            r"^labels\[1\] is 2.0: labels must be 0 or 1$",
-        ),
-        (
-            lambda: DecisionDisplay([0.1, 0.4], [0, 1, 1]).plot(),
-            ValueError,
-            r"^labels has shape \(3,\): it must have 2 numbers, one for each label$",
-        ),
-        (
-            lambda: DecisionDisplay([0.1, 0.4], [0, 1], label_names=["a"]).plot(),
-            ValueError,
-            r"^label_names has 1 names: it must have 2, one per label$",
-        ),
-        (
-            lambda: DecisionDisplay([0.1, 0.4], [0, 1]).plot(max_labels=0),
-            ValueError,
-            r"^max_labels is 0: it must be an integer",
-        ),
-        (
-            lambda: DecisionDisplay.from_estimator(make_pipeline(LogisticRegression()), [[1.0]]),
-            TypeError,
-            r"^estimator is a Pipeline that ends with a LogisticRegression: it must be",
-        ),
-        (
-            lambda: DecisionDisplay.from_estimator(FGFMClassifier(), [[1.0]]),
-            NotFittedError,
-            r"^This FGFMClassifier instance is not fitted yet",
-        ),
+        (lambda: D.from_estimator(FGFMClassifier(), [[1.0]]), "This FGFMClassifier .* not fitted"),
     ],
 )
-def test_invalid_arguments_raise(make, kind, message):
-    with pytest.raises(kind, match=message):
+def test_invalid_arguments_raise(make, message):
+    with pytest.raises((TypeError, ValueError), match=f"^{message}"):
         make()

@@ -163,7 +163,7 @@ def test_duplicate_entries_of_a_sparse_matrix_are_summed():
         (np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape
     )
     assert twice.nnz == 2 * X.nnz
-    one, two = (fit_as_large(form, Y[:, :2].T) for form in (X, twice))
+    one, two = (fit_as_large(form, Y[:, :2]) for form in (X, twice))
     for first, second in zip(one, two, strict=True):
         np.testing.assert_allclose(first.coef, second.coef, atol=1e-12)
     assert twice.nnz == 2 * X.nnz  # the input is not modified

@@ -37,6 +37,8 @@ class Mine(LogisticRegression):
     """A base learner that is loaded only if it is trusted."""
 
 
+FINDER = fgfm.ILFCompo(max_factor_size=1, correction=None, alpha=0.5)
+CUT = FGFMClassifier(factors=FINDER, random_state=0)
 MODELS = {
     "default": (FClassifier(random_state=0), X, Y),
     "macro": (FClassifier(GaussianNB(), average="macro", random_state=0), X, Y),
@@ -50,6 +52,19 @@ MODELS = {
     "any learner": (FGFMClassifier(LogisticRegression(), factors=[[0, 3], [1, 2]]), X, Y),
     "pipeline": (make_pipeline(StandardScaler(), FClassifier(RidgeLogistic([1.0]))), X, Y),
     "scikit-learn": (LogisticRegression(), X, Y[:, 0]),
+    "cut edges": (
+        CUT,
+        X,
+        np.column_stack([Y[:, 0], *(Y[:, 0] ^ (np.arange(len(Y)) % 8 == k) for k in (1, 2))]),
+    ),
+    **{
+        f"flat {classes}": (
+            FClassifier(LogisticRegression(), pos_label=classes[1], random_state=0),
+            X,
+            np.array(classes)[Y[:, 0]],
+        )
+        for classes in (["no", "yes"], [-1, 1], [False, True])
+    },
 }
 
 
@@ -88,6 +103,10 @@ def test_round_trip(name, path):
     assert type(again) is type(model)
     assert str(again.get_params()) == str(model.get_params())
     assert_same(again, model, rows)
+    assert again.predict(rows).dtype == model.predict(rows).dtype
+    if model is CUT:
+        assert model.factor_finder_.cuts_
+        assert again.factor_finder_.cuts_ == model.factor_finder_.cuts_
     again.fit(rows, target)
 
 
@@ -102,29 +121,6 @@ def test_names_of_labels_and_features_are_kept(library, path):
     assert again.label_names_in_.tolist() == [f"label {i}" for i in range(4)]
     assert again.feature_names_in_.tolist() == ["x0", "x1", "x2"]
     assert again.predict_frame(X_frame).equals(model.predict_frame(X_frame))
-
-
-@pytest.mark.parametrize("classes", [["no", "yes"], [-1, 1], [False, True]], ids=str)
-def test_flat_classes_are_kept(classes, path):
-    y = np.array(classes)[Y[:, 0]]
-    model = FClassifier(LogisticRegression(), pos_label=classes[1], random_state=0).fit(X, y)
-    fgfm.save(model, path)
-    again = fgfm.load(path)
-    assert_same(again, model)
-    assert again.predict(X).dtype == y.dtype
-
-
-def test_cut_edges_of_factors_are_kept(path):
-    labels = np.repeat(Y[:, :1], 3, axis=1)
-    labels[::9, 1] ^= 1
-    labels[::7, 2] ^= 1
-    finder = fgfm.ILFCompo(max_factor_size=1, correction=None, alpha=0.5)
-    model = FGFMClassifier(factors=finder, random_state=0).fit(X, labels)
-    assert model.factor_finder_.cuts_
-    fgfm.save(model, path)
-    again = fgfm.load(path)
-    assert again.factor_finder_.cuts_ == model.factor_finder_.cuts_
-    assert_same(again, model)
 
 
 def test_paths_of_any_type(tmp_path, model, monkeypatch):

@@ -241,12 +241,12 @@ def _list_table(rows: list[Any], names: Any) -> LabelTable:
 def set_label_attributes(estimator: Any, table: LabelTable) -> None:
     """Set the attributes of an estimator that describe the y of `fit`.
 
-    Of two classes of a flat y, the positive one is the last of the table; `classes_` are sorted.
+    Of two classes of a flat y, the positive one is the last of the table, and of `_classes`;
+    `classes_` are sorted.
     """
-    estimator.classes_ = table.classes
-    estimator._reversed_classes = False
+    estimator.classes_ = estimator._classes = table.classes
     if table.form == "flat" and len(table.classes) == 2 and table.classes[1] < table.classes[0]:
-        estimator.classes_, estimator._reversed_classes = table.classes[::-1], True
+        estimator.classes_ = table.classes[::-1]
     estimator.multilabel_ = table.form not in ("flat", "classes")
     estimator._label_form, estimator._label_dtype = table.form, table.dtype
     vars(estimator).pop("label_names_in_", None)  # of an earlier fit
@@ -292,7 +292,7 @@ def read_true_labels(y: Any, classifier: Any) -> Any:
             )
         if len(classes) > 2:
             return y[:, None] == classes
-        positive = classes[0 if vars(classifier).get("_reversed_classes") else -1]
+        positive = vars(classifier).get("_classes", classes)[-1]
         return ((y == positive) & (len(classes) == 2))[:, None]
     names = getattr(classifier, "label_names_in_", None)
     rows = None if names is None else label_lists(y)

@@ -180,7 +180,7 @@ def real_array(value: Any, name: str, axes: Sequence[str]) -> Real:
     if array.dtype.kind == "O" and hasattr(value, "to_numpy"):
         array = _frame_values(value, array)
     if array.dtype.kind in "OUST":
-        _check_no_text(array, name)
+        check_no_text(array, name)
     if array.dtype.kind not in "fiub":
         check_real(array.dtype, name)
     if array.ndim != len(axes) or 0 in array.shape[1:]:
@@ -200,7 +200,7 @@ def _frame_values(frame: Any, values: Real) -> Real:
         return values  # check_real raises on its dtype, with the same message as for arrays
 
 
-def _check_no_text(array: Real, name: str) -> None:
+def check_no_text(array: Real, name: str) -> None:
     """Raise for the first element that is text, such as "0.5" from a table."""
     for index, element in np.ndenumerate(array):
         if isinstance(element, (str, bytes)):
@@ -553,11 +553,8 @@ def check_distribution_count(distributions: Any, count: int | None = None) -> No
         )
 
 
-def check_distributions(distributions: Any, parts: Sequence[Real]) -> list[Real] | None:
-    """Validate the distribution of each factor, (n, S_f + 1); return None for None."""
-    if distributions is None:
-        return None
-    check_distribution_count(distributions, len(parts))
+def check_distributions(distributions: Sequence[Any], parts: Sequence[Real]) -> list[Real]:
+    """Validate the distribution of each factor, (n, S_f + 1)."""
     for f, P in enumerate(parts):
         if sparse.issparse(P):
             raise ValueError(
@@ -588,8 +585,8 @@ def part_list(Ps: Any) -> list[Any]:
     return parts
 
 
-def check_parts(Ps: Any, *, allow_sparse: bool = False) -> list[Any]:
-    """Validate the P of each factor; all must have the same rows.
+def check_parts(Ps: Sequence[Any], *, allow_sparse: bool = False) -> list[Any]:
+    """Validate the P of each factor of a list; all must have the same rows.
 
     With `allow_sparse` a part may also be a sparse matrix of marginals, which is returned as CSR.
     """
@@ -597,7 +594,7 @@ def check_parts(Ps: Any, *, allow_sparse: bool = False) -> list[Any]:
         sparse_marginals(P, f"Ps[{f}]")
         if allow_sparse and sparse.issparse(P)
         else check_cardinality_matrix(P, f"Ps[{f}]")
-        for f, P in enumerate(part_list(Ps))
+        for f, P in enumerate(Ps)
     ]
     check_same_rows([P.shape[0] for P in parts], [f"Ps[{f}]" for f in range(len(parts))])
     return parts

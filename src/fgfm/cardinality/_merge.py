@@ -17,6 +17,7 @@ from fgfm._utils.validation import (
     check_parts,
     check_same_rows,
     clip_probabilities,
+    part_list,
     real_array,
     unit_rows,
 )
@@ -84,11 +85,14 @@ def merge_factors(
     >>> d
     array([[0. , 0.5, 0.5]])
     """
-    parts = check_parts(Ps)
+    parts = check_parts(part_list(Ps))
     n, names = len(parts[0]), [f"Ps[{f}]" for f in range(len(parts))]
     sizes = [P.shape[1] for P in parts]
     labels = np.concatenate(check_partition(factors, sum(sizes), sizes=sizes))  # (m,)
-    given_d = check_distributions(distributions, parts)
+    given_d = None
+    if distributions is not None:
+        check_distribution_count(distributions, len(parts))
+        given_d = check_distributions(distributions, parts)
 
     m, S = len(labels), sum(P.shape[2] for P in parts)
     merged = MergedFactors(np.empty((n, m, S)), np.empty((n, S + 1)))

@@ -108,7 +108,7 @@ def notes(result: Result) -> list[str]:
         "In brackets 95 % intervals, and whether F-optimal decisions are better by more than "
         f"chance. True labels per row: {found.true_labels_per_row:.2f}.",
         f"Expected F{result.beta:g} {found.expected_f:.4f}, {abs(excess):.4f} {side} the observed "
-        f"one; mean absolute difference over bins {found.bin_difference:.4f}.",
+        "one.",
         f"t = {t}, chosen on {found.threshold_from}: the better of one threshold and one for each "
         "label.",
     ]

@@ -20,12 +20,12 @@ from fgfm.decider._quantiles import Quantiles, label_places, quantile_candidates
 
 __all__ = [
     "CALIBRATORS",
-    "SCORE_CALIBRATORS",
     "IsotonicCalibrator",
     "NoCalibrator",
     "ScoreCalibrator",
     "ShrunkCalibrator",
     "half_step",
+    "make_calibrator",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -450,15 +450,18 @@ class NoCalibrator:
         return entries.with_p(np.clip(entries.p, 1e-12, 1.0 - 1e-12))
 
 
-# For probabilities, and for scores.
-CALIBRATORS: dict[str | None, Callable[[], Any]] = {
+# "auto" is the default; None keeps probabilities.
+CALIBRATORS: dict[str | None, type] = {
     "auto": ShrunkCalibrator,
     "sigmoid": ShrunkCalibrator,
     "isotonic": IsotonicCalibrator,
     None: NoCalibrator,
 }
-SCORE_CALIBRATORS: dict[str | None, Callable[[], Any]] = {
-    "auto": ScoreCalibrator,
-    "sigmoid": ScoreCalibrator,
-    "isotonic": IsotonicCalibrator,
-}
+# Others take scores as they are.
+_OF_SCORES: dict[type, type] = {ShrunkCalibrator: ScoreCalibrator}
+
+
+def make_calibrator(name: str | None, *, scores: bool) -> Any:
+    """Return the calibrator of probabilities, or of scores, that a parameter names."""
+    kind = CALIBRATORS[name]
+    return (_OF_SCORES.get(kind, kind) if scores else kind)()

@@ -40,10 +40,8 @@ _STEPS = 16  # candidates of rows, between a floor and 1
 _STAKES = 32
 
 
-def rows_apart(confidence: float | None, weight: Floats, table: LabelTable) -> Integers:
-    """Return the numbers of the rows that certify floors: half of them, or none."""
-    if confidence is None:
-        return np.empty(0, dtype=np.int64)
+def rows_apart(confidence: float, weight: Floats, table: LabelTable) -> Integers:
+    """Return the numbers of the rows that certify floors: half of them."""
     other = weight[(weight != 0.0) & (weight != 1.0)]
     if table.observed is not None or len(other):
         missing = "y has labels that are missing"
@@ -57,13 +55,26 @@ def rows_apart(confidence: float | None, weight: Floats, table: LabelTable) -> I
 
 
 def certify_rows(rule: Any, validation: Any) -> tuple[dict[str, float], bool]:
-    """Return floors on the expectation of each row, for which the floors of a rule hold."""
-    settings = rule.settings
-    floors = _positive(settings.floors)
+    """Return floors on the expectation of each row, for which the floors of a rule hold.
+
+    What is certified is the mean precision or recall of rows.
+    """
+    confidence, floors = rule.settings.confidence, _positive(rule.settings.floors)
     halves = validation.used, validation.apart
-    alpha = 1.0 - settings.confidence
-    certificate = _certify_rows(rule, validation, floors, alpha)
-    _warn(settings.confidence, floors, {"": certificate}, halves)
+
+    def draws(rows: Integers, part: float) -> list[Draws]:
+        entries, truth = validation.entries.take(rows), validation.labels[rows]
+        chosen, _ = rule.decide_with(entries, _raised(floors, part))
+        hits = (chosen * entries.choose(truth)).sum(axis=1)
+        n_true = np.asarray(truth.sum(axis=1)).ravel()
+        sizes = {"min_precision": chosen.sum(axis=1), "min_recall": n_true}
+        shares = [(hits / np.maximum(k, 1))[k > 0] for k in (sizes[name] for name in floors)]
+        return [Draws(x, False, float(x.mean()) if len(x) else 0.0) for x in shares]
+
+    path = [1.0 - step / _STEPS for step in range(1, _STEPS + 1)]
+    samples: list[Any] = [partial(draws, rows) for rows in halves]
+    certificate = _certify(path, 0.0, samples, list(floors.values()), 1.0 - confidence)
+    _warn(confidence, floors, {"": certificate}, halves)
     return _raised(floors, certificate.candidate), certificate.certified
 
 
@@ -251,25 +262,6 @@ def _problems(rule: Any, entries: Entries, labels: Any) -> Iterator[ProblemRows]
     for start, end in pairwise(p.indptr):
         is_true = truth.data[start:end]
         yield ProblemRows(p.data[start:end, None], is_true[:, None] > 0, is_true)
-
-
-def _certify_rows(
-    rule: Any, validation: Any, floors: dict[str, float], alpha: float
-) -> Certificate:
-    """Certify the mean precision or recall of rows, by floors on the expectation of each row."""
-
-    def draws(rows: Integers, part: float) -> list[Draws]:
-        entries, truth = validation.entries.take(rows), validation.labels[rows]
-        chosen, _ = rule.decide_with(entries, _raised(floors, part))
-        hits = (chosen * entries.choose(truth)).sum(axis=1)
-        n_true = np.asarray(truth.sum(axis=1)).ravel()
-        sizes = {"min_precision": chosen.sum(axis=1), "min_recall": n_true}
-        shares = [(hits / np.maximum(k, 1))[k > 0] for k in (sizes[name] for name in floors)]
-        return [Draws(x, False, float(x.mean()) if len(x) else 0.0) for x in shares]
-
-    path = [1.0 - step / _STEPS for step in range(1, _STEPS + 1)]
-    samples: list[Any] = [partial(draws, rows) for rows in (validation.used, validation.apart)]
-    return _certify(path, 0.0, samples, list(floors.values()), alpha)
 
 
 def _raised(floors: dict[str, float], part: float) -> dict[str, float]:

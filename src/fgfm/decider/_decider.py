@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from fgfm._utils.blocks import n_threads
 from fgfm._utils.label_table import (
     LabelTable,
-    read_labels,
     separated_texts,
     set_label_attributes,
 )
@@ -22,7 +21,6 @@ from fgfm._utils.names import (
     check_same_names,
     column_names,
     is_unnamed,
-    known_names,
 )
 from fgfm._utils.parallel import one_blas_thread
 from fgfm._utils.parameters import check_parameters, record_parameters
@@ -35,23 +33,22 @@ from fgfm._utils.validation import (
     resolve_nonempty,
     row_weights,
 )
-from fgfm.decider._calibration import CALIBRATORS, SCORE_CALIBRATORS
-from fgfm.decider._candidates import are_lists, are_named, list_table, names_of
+from fgfm.decider._calibration import CALIBRATORS, make_calibrator
 from fgfm.decider._certificates import rows_apart
 from fgfm.decider._class_model import ClassModel
 from fgfm.decider._entries import Entries
-from fgfm.decider._expectation import expectation_shift, shifted
 from fgfm.decider._inputs import (
     Probabilities,
     check_class_order,
-    check_columns_match,
-    check_labels_match,
-    count_rows,
+    check_count,
+    known_columns,
     on_host,
     read_probabilities,
+    read_truth,
 )
 from fgfm.decider._known_rows import known_rows, row_digests
 from fgfm.decider._label_set_model import LabelSetModel
+from fgfm.decider._large_batches import expectation_shift, shifted
 from fgfm.decider._methods import DeciderMixin
 from fgfm.decider._mismatch import warn_about_mismatch
 from fgfm.decider._missed import read_missed
@@ -317,23 +314,8 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         X = on_host(X)
-        if are_lists(X, y):
-            table = list_table(y, [len(row) for row in X])
-            return self._fit_table(X, y, self._positive_last(table), sample_weight, missed)
-        named = are_named(X)
-        names = names_of(X, y) if named else column_names(X)
-        table = read_labels(
-            y,
-            len(X) if named else count_rows(X),
-            type(self).__name__,
-            keep_sparse=True,
-            allow_missing=True,
-            allow_classes=True,
-            allow_lists=True,
-            names=None if names is None or is_unnamed(names) else names,
-        )
-        check_columns_match(X, y, table)
-        return self._fit_table(X, y, self._positive_last(table), sample_weight, missed)
+        table = self._checked_labels(read_truth(X, y, type(self).__name__), y)
+        return self._fit_table(X, y, table, sample_weight, missed)
 
     def _fit_table(
         self,
@@ -345,27 +327,27 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         *,
         foreign: bool = True,
     ) -> FDecider:
-        """Learn from validation rows whose labels y are in a table, the positive class last.
+        """Learn from validation rows whose labels y are in a checked table.
 
         `foreign` probabilities may have columns that do not belong to y.
         """
-        self._check_form(table, y)
+        check_same_index(X=X, y=y, sample_weight=sample_weight)
+        self._column_names_in = names = known_columns(X, y, table)
+        if table.form not in ("flat", "classes") and names is not None and not is_unnamed(names):
+            table = table._replace(names=names)
         set_label_attributes(self, table)
         rows = read_probabilities(self, X, table.form, table.classes, reset=True)
         entries = rows.entries
         n = len(entries.p)
-        check_labels_match(rows, y, table)
-        check_same_index(X=X, sample_weight=sample_weight)
-        self._column_names_in = names = known_names(table.names, column_names(X))
-        if table.form not in ("flat", "classes") and names is not None and not is_unnamed(names):
-            table = table._replace(names=names)
-        set_label_attributes(self, table)
+        check_count(entries.m, table, X, y)
         weight = row_weights(sample_weight, n, "X")
         used = np.flatnonzero(weight)
         self._known_rows = known_rows(row_digests(entries.take(used), table.labels[used]))
-        apart = rows_apart(self.confidence, weight, table)
-        weight[apart] = 0.0
-        used = np.flatnonzero(weight)
+        apart = np.empty(0, dtype=np.int64)
+        if self.confidence is not None:
+            apart = rows_apart(self.confidence, weight, table)
+            weight[apart] = 0.0
+            used = np.flatnonzero(weight)
         Y = entries.choose(table.labels)  # (n, K)
         _check_rows(table, weight)
         if table.observed is not None and entries.labels is not None:
@@ -390,7 +372,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         check_stored(entries, settings)
         if foreign:
             warn_about_mismatch(rows, Y, weight, table, settings.names)
-        calibrator = (SCORE_CALIBRATORS if self.scores else CALIBRATORS)[self.calibration]()
+        calibrator = make_calibrator(self.calibration, scores=self.scores)
         with one_blas_thread:  # which is faster for small matrices, and reproducible
             if table.form == "classes":
                 model: Any = ClassModel(calibrator).fit(entries, Y, weight)
@@ -416,8 +398,26 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         record_parameters(self)
         return self
 
-    def _positive_last(self, table: LabelTable) -> LabelTable:
-        """Return the labels of a flat y with the positive class last, after `pos_label`."""
+    def _checked_labels(self, table: LabelTable, y: Any) -> LabelTable:
+        """Return labels that the parameters apply to, of two classes the positive one last."""
+        if table.form == "classes" and not self._takes_classes():
+            raise ValueError(
+                f"Only binary classification is supported with average={self.average!r}: y is "
+                f"flat and has {len(table.classes)} classes, which need average='macro', "
+                "'weighted', or 'micro' with labels that list the classes that count"
+                f"{separated_texts(y, '; y ')}"
+            )
+        if table.form != "classes" and self.labels is not None:
+            form = "flat with two classes" if table.form == "flat" else "a matrix"
+            raise ValueError(
+                f"labels is {self.labels!r} and y is {form}: it lists the classes that count of a "
+                "flat y with more than two classes"
+            )
+        if self.average == "binary" and table.form != "flat":
+            raise ValueError(
+                "average is 'binary' and y is a matrix: it must be one of "
+                f"{', '.join(map(repr, AVERAGES))}"
+            )
         if table.form != "flat":
             if self.pos_label is not None:
                 reason = "a matrix" if table.form != "classes" else "flat with more than 2 classes"
@@ -454,6 +454,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _settings(self, average: str, *, plain: bool = False) -> Settings:
         """Return the parameters of the decision; `plain` ones have no limits and no floors."""
         floors = {"min_precision": self.min_precision, "min_recall": self.min_recall}
+        counted = None
+        if self._label_form == "classes":
+            counted = counted_classes(self.labels, average, self.classes_.tolist(), "y")
         return Settings(
             average="macro" if average == "binary" else average,
             beta=float(self.beta),
@@ -467,15 +470,9 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             n_jobs=self.n_jobs,
             form=self._label_form,
             names=self._names(),
-            counted=self._counted_classes(average),
+            counted=counted,
             missed=self._missed,
         )
-
-    def _counted_classes(self, average: str) -> Any:
-        """Return the positions of the classes that count, if not all do."""
-        if self._label_form != "classes":
-            return None
-        return counted_classes(self.labels, average, self.classes_.tolist(), "y")
 
     def _check_parameters(self) -> None:
         """Raise if a constructor parameter is invalid."""
@@ -502,27 +499,6 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
                 )
         n_threads(self.n_jobs)
         resolve_nonempty(self.nonempty, auto=False)
-
-    def _check_form(self, table: LabelTable, y: Any) -> None:
-        """Raise if the average does not apply to the labels."""
-        if table.form == "classes" and not self._takes_classes():
-            raise ValueError(
-                f"Only binary classification is supported with average={self.average!r}: y is "
-                f"flat and has {len(table.classes)} classes, which need average='macro', "
-                "'weighted', or 'micro' with labels that list the classes that count"
-                f"{separated_texts(y, '; y ')}"
-            )
-        if table.form != "classes" and self.labels is not None:
-            form = "flat with two classes" if table.form == "flat" else "a matrix"
-            raise ValueError(
-                f"labels is {self.labels!r} and y is {form}: it lists the classes that count of a "
-                "flat y with more than two classes"
-            )
-        if self.average == "binary" and table.form != "flat":
-            raise ValueError(
-                "average is 'binary' and y is a matrix: it must be one of "
-                f"{', '.join(map(repr, AVERAGES))}"
-            )
 
     def _fitted_rule(self) -> Any:
         """Return the rule of `fit`, with parameters that were changed since, where they may be."""
@@ -556,55 +532,34 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     def _read(self, X: Any) -> Probabilities:
         if not hasattr(self, "_rule"):
             check_is_fitted(self)  # which raises, in ten times the time
-        if not self.multilabel_:
-            check_class_order(X, self.classes_)
-        check_same_names(column_names(X), self._column_names_in, "X", "fit")
-        return read_probabilities(self, X, self._label_form, self._ordered_classes(), reset=False)
+        if type(X) is not np.ndarray:
+            if not self.multilabel_:
+                check_class_order(X, self.classes_)
+            check_same_names(column_names(X), self._column_names_in, "X", "fit")
+        return read_probabilities(self, X, self._label_form, self._classes, reset=False)
 
     def _row_values(self, X: Any, rows: Probabilities) -> Entries:
         return rows.entries
 
-    def _measure(self) -> dict[str, Any]:
-        """Return the measure of `score` as arguments of `f_measure`."""
-        average = "macro" if self._label_form == "flat" else self.average
-        return {"beta": self.beta, "average": average, "zero_division": self.zero_division}
-
-    def _positive_is_last(self) -> bool:
-        return not self._reversed_classes
-
-    def _ordered_classes(self) -> Any:
-        """Return the classes of y; of two the positive one is the last."""
-        return self.classes_[::-1] if self._reversed_classes else self.classes_
-
     def _names(self) -> list[Any]:
         """Return the names of the m labels or classes, or that of the positive class."""
         if self._label_form == "flat":
-            return list(self._ordered_classes()[-1:].tolist())
+            return [self._classes.tolist()[-1]]
         if self._label_form == "lists":
             return ["candidates"]
         names = self.label_names_in_ if hasattr(self, "label_names_in_") else self.classes_
         return list(np.asarray(names).tolist())
 
     def _column_names(self) -> list[Any]:
-        classes = self._label_form == "classes" and self.average != "micro"
-        return self._names() if self.multilabel_ or classes else ["labels"]
-
-    def _that_count(self, table: Any) -> Any:
-        """Return the columns of the classes that count, which are all columns mostly."""
-        counted = self._counted_classes(self.average)
-        return table if counted is None else table[:, counted]
+        settings = self._rule.settings
+        one = settings.form == "flat" or settings.counted is not None
+        names: list[Any] = ["labels"] if one else settings.names
+        return names
 
     def _marginals(self, entries: Entries) -> Any:
         """Return the probability of each entry under the model."""
         rule = self._fitted_rule()
         return rule.model.marginals(entries, rule.threads)
-
-    def _decide_one_by_one(self, rows: Probabilities) -> tuple[Any, Any]:
-        """Return the labels of `predict`, dense or CSR, and the F-measures to expect of them."""
-        rule = self._fitted_rule()
-        chosen, expected_f = rule.predict(rule.read(rows.entries))
-        labels = rows.entries.to_labels(chosen, rows.matrix_kind)
-        return labels, self._shifted(expected_f, self.average)
 
 
 def _all_have_labels(table: LabelTable, used: Any, missed: Any) -> bool:

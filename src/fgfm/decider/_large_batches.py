@@ -1,4 +1,4 @@
-r"""Thresholds with the largest F-measure in the limit of many rows.
+r"""Thresholds with the largest F-measure in the limit of many rows, and its expectation.
 
 In a large batch the numbers of hits and of labels are at their expectations: a label with
 probabilities :math:`p_r` in rows of weight :math:`w_r`, predicted in the rows h, has
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import brentq
 
 from fgfm.decider._entries import Entries
 
@@ -26,8 +27,10 @@ __all__ = [
     "best_cuts",
     "best_cuts_with_floors",
     "cut_between",
+    "expectation_shift",
     "large_batch_f",
     "nearest_counts",
+    "shifted",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -36,6 +39,8 @@ Integers = npt.NDArray[np.int64]
 _MOST_COPIES = 10  # of a row, on average
 _ROUNDING = 1e-12  # by which an expectation may be below a floor
 CLOSE = 1e-9  # relative distance of a threshold from a probability that counts as equal
+_ERROR = 0.03  # standard deviation of the mean error of macro expectations, over data sets
+_MOST_SHIFT = 3.0  # of their logits
 
 
 def as_counts(weight: Floats) -> Integers | None:
@@ -166,3 +171,31 @@ def cut_between(entries: Entries, cuts: Floats) -> Floats:
         equal_one = levels.p[np.abs(levels.p - cuts[j]) <= CLOSE * cuts[j]].max()
         cuts[j] = 0.5 * (equal_one + (above.min() if len(above) else 1.0))
     return cuts
+
+
+def expectation_shift(expected: Floats, obtained: Floats) -> float:
+    r"""Return the shift of the logits of expected F-measures that obtained ones call for.
+
+    With the mean difference :math:`\bar\delta` over m labels, whose standard error is at
+    most s, :math:`s^2 = \sum_j \delta_j^2 / m^2`, the shifted mean is lower by
+    :math:`\bar\delta \, \tau^2 / (\tau^2 + s^2)`, the posterior mean of an error that has
+    standard deviation tau over data sets.
+    """
+    difference = expected - obtained
+    error = float(difference @ difference) / len(difference) ** 2
+    share = _ERROR**2 / (_ERROR**2 + error)
+    target = float(expected.mean() - share * difference.mean())
+
+    def excess(shift: float) -> float:
+        return float(shifted(expected, shift).mean()) - target
+
+    # Expectations of 0 and 1 do not change: the target may be out of reach.
+    if excess(-_MOST_SHIFT) >= 0.0 or excess(_MOST_SHIFT) <= 0.0:
+        return 0.0
+    return float(brentq(excess, -_MOST_SHIFT, _MOST_SHIFT))
+
+
+def shifted(f: Floats, shift: float) -> Floats:
+    """Return the values in [0, 1] whose odds are exp(shift) times as large."""
+    odds = np.exp(shift) * f
+    return np.asarray(odds / (1.0 - f + odds))

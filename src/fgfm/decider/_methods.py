@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,8 @@ from fgfm._utils.label_table import format_labels, read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.rows import as_frames
 from fgfm._utils.validation import check_fraction, check_same_rows, label_sets
-from fgfm.decider._candidates import list_table
 from fgfm.decider._entries import Entries
-from fgfm.decider._inputs import Probabilities
+from fgfm.decider._inputs import Probabilities, list_table
 from fgfm.decider._known_rows import check_new_rows, row_digests
 from fgfm.decider._missed import read_missed, with_missed
 from fgfm.decider._report import (
@@ -38,6 +37,17 @@ from fgfm.metrics import (
 __all__ = ["DeciderMixin"]
 
 Floats = npt.NDArray[np.float64]
+
+
+class _Compared(NamedTuple):
+    """Rows as they are decided, and as they truly are."""
+
+    decider: Any
+    rule: Any
+    rows: Probabilities
+    labels: Any  # of `predict`, (n, m) or of the classes that count, dense or CSR
+    truth: Any
+    expected: Any  # F-measures of these labels
 
 
 class DeciderMixin(LabelSetMixin):
@@ -64,11 +74,20 @@ class DeciderMixin(LabelSetMixin):
         """Return the values by which rows of `fit` are recognised."""
         raise NotImplementedError
 
-    def _truth(self, y: Any, rows: Probabilities) -> Any:
-        """Return the true labels of rows as a matrix."""
+    def _compared(self, X: Any, y: Any) -> _Compared:
+        """Return rows as they are decided, each by itself, and as they truly are."""
+        rows, decider = self._read(X), self._fitted()
+        check_same_index(X=rows.X, y=y)
+        rule = decider._fitted_rule()
+        chosen, expected = rule.predict(rule.read(rows.entries))
+        labels = rows.entries.to_labels(chosen, rows.matrix_kind)
         if rows.kind is list:
-            return list_table(y, rows.entries.counts()).labels
-        return read_true_labels(y, self._fitted())
+            truth = list_table(y, rows.entries.counts()).labels
+        else:
+            truth = read_true_labels(y, decider)
+        labels, truth = map(rule.settings.that_count, (labels, truth))
+        expected = decider._shifted(expected, decider.average)
+        return _Compared(decider, rule, rows, labels, truth, expected)
 
     def _labels(self, X: Any) -> Any:
         """Return labels (n, m), dense or CSR, each row decided by itself."""
@@ -136,12 +155,10 @@ class DeciderMixin(LabelSetMixin):
             The F-measure: with "samples", the mean over rows.
         """
         check_same_index(X=X, y=y, sample_weight=sample_weight)
-        rows, decider = self._read(X), self._fitted()
-        labels, expected = decider._decide_one_by_one(rows)
-        labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
-        measure = decider._measure()
+        decider, rule, rows, labels, truth, expected = self._compared(X, y)
+        settings, measure = rule.settings, rule.settings.measure
         if missed is not None:
-            decider._settings(decider.average)._replace(missed=True).check()
+            settings._replace(missed=True).check()
             measure["average"] = "samples" if measure["average"] == "samples" else "micro"
             numbers = read_missed(missed, rows.X, labels.shape[0])
             labels, truth = with_missed(labels, truth, numbers)
@@ -172,7 +189,8 @@ class DeciderMixin(LabelSetMixin):
         if decider._label_form != "flat":
             return p
         p = p.toarray() if sparse.issparse(p) else p
-        return np.hstack([1.0 - p, p] if decider._positive_is_last() else [p, 1.0 - p])
+        is_last = decider._classes[-1] == decider.classes_[-1]  # the positive one
+        return np.hstack([1.0 - p, p] if is_last else [p, 1.0 - p])
 
     def lower_bound(self, X: Any, y: Any, confidence: float = 0.95) -> float:
         """Compute a lower confidence bound on the F-measure of new rows.
@@ -210,10 +228,10 @@ class DeciderMixin(LabelSetMixin):
         With a matrix y, for the average "samples" only: macro- and micro-averaged F-measures are
         not means over rows.
         """
-        decider, _, truth, labels, _ = self._new_rows(X, y)
-        if decider._label_form == "flat":
+        decider, rule, _, labels, truth, _ = self._new_rows(X, y)
+        if rule.settings.form == "flat":
             return f_lower_bound(truth[:, 0], labels[:, 0], confidence, beta=decider.beta)
-        f = f_measure(truth, labels, per_row=True, **decider._measure())
+        f = f_measure(truth, labels, per_row=True, **rule.settings.measure)
         return mean_lower_bound(f, confidence)
 
     def select(self, X: Any, y: Any, target: float, confidence: float = 0.95) -> Any:
@@ -258,12 +276,12 @@ class DeciderMixin(LabelSetMixin):
         must be positive. To reach a precision or a recall, fit with `min_precision` or
         `min_recall` and `confidence`.
         """
-        decider, rows, truth, labels, expected = self._new_rows(X, y)
-        if decider._label_form != "flat":
-            f = f_measure(truth, labels, per_row=True, **decider._measure())
+        decider, rule, rows, labels, truth, expected = self._new_rows(X, y)
+        if rule.settings.form != "flat":
+            f = f_measure(truth, labels, per_row=True, **rule.settings.measure)
             return abstention_threshold(expected, f, target, confidence)
         t, beta2 = check_fraction(target, "target"), decider.beta**2
-        p, cut = decider._marginals(rows.entries).p[:, 0], decider.thresholds_
+        p, cut = rule.read(rows.entries).p[:, 0], rule.thresholds
         pair = truth[:, 0], labels[:, 0]
         gain = np.where(pair[1] > 0, (1.0 + beta2 - t * beta2) * p - t, -t * beta2 * p)
         found = f_abstention_threshold(gain, *pair, t, confidence, beta=decider.beta)
@@ -311,22 +329,17 @@ class DeciderMixin(LabelSetMixin):
         >>> round(low, 2), round(decider.thresholds_, 2), round(high, 2)
         (0.34, 0.38, 0.4)
         """
-        decider = self._fitted()
-        rule = decider._fitted_rule()
+        rule = self._fitted()._fitted_rule()
         if rule.thresholds is None or rule.settings.floors:
             reason = "min_precision and min_recall move the thresholds"
             if rule.thresholds is None:
                 reason = "average is 'samples': rows have no threshold"
             raise ValueError(f"{reason}, which are otherwise F / (1 + beta^2)")
-        rows = self._read(X)
-        check_same_index(X=rows.X, y=y)
-        labels, _ = decider._decide_one_by_one(rows)
-        labels, truth = map(decider._that_count, (labels, self._truth(y, rows)))
-        measure = decider._measure()
+        given, measure = self._compared(X, y), rule.settings.measure
         if np.ndim(rule.thresholds) and measure["average"] != "micro":
             measure["average"] = None
-        found = f_interval(truth, labels, confidence=confidence, **measure)
-        scale = 1.0 + decider.beta**2
+        found = f_interval(given.truth, given.labels, confidence=confidence, **measure)
+        scale = 1.0 + measure["beta"] ** 2
         return found.low / scale, found.high / scale
 
     def report(self, X: Any, y: Any) -> Any:
@@ -375,49 +388,37 @@ class DeciderMixin(LabelSetMixin):
         p > 0.5   0.47  0.40  0.54       -0.22   worse
         tuned     0.69  0.64  0.74         NaN
         """
-        rows, decider = self._read(X), self._fitted()
-        check_same_index(X=rows.X, y=y)
-        truth = label_sets(self._truth(y, rows), "y")
-        p = rows.entries.to_matrix(rows.matrix_kind)
-        if sparse.issparse(p):
-            truth = sparse.csr_array(truth)
-        elif sparse.issparse(truth):
-            truth = truth.toarray().astype(np.bool_)
-        labels, expected = decider._decide_one_by_one(rows)
-        labels, truth = map(decider._that_count, (labels, truth))
-        warn_if_optimistic(expected, truth, labels, decider._n_rows, decider._measure())
-        rule = decider._fitted_rule()
-        thresholds = rule.thresholds
+        decider, rule, rows, labels, truth, expected = self._compared(X, y)
+        settings, thresholds = rule.settings, rule.thresholds
+        warn_if_optimistic(expected, truth, labels, decider._n_rows, settings.measure)
         if thresholds is not None and np.ndim(thresholds):
-            thresholds = decider._that_count(thresholds[None])[0]
+            thresholds = settings.that_count(thresholds[None])[0]
         rules = {"decider": (labels, np.nan if thresholds is None else thresholds)}
-        names = decider._names()
-        if decider._label_form == "classes":
-            best = p.argmax(axis=1)[:, None] == np.arange(p.shape[1])
-            rules["largest score" if decider.scores else "largest p"] = (
-                decider._that_count(best),
-                np.nan,
-            )
-            names = decider._that_count(np.array([names]))[0].tolist()
+        names, p = settings.names, rows.entries.to_matrix(rows.matrix_kind)
+        if settings.form == "classes":
+            best = settings.that_count(p.argmax(axis=1)[:, None] == np.arange(p.shape[1]))
+            rules["largest score" if decider.scores else "largest p"] = best, np.nan
+            names = settings.that_count(np.array([names]))[0].tolist()
         else:
-            rules |= rivals(p, truth, decider.scores, **decider._measure())
+            truth = label_sets(truth, "y")
+            if sparse.issparse(p):
+                truth = sparse.csr_array(truth)
+            elif sparse.issparse(truth):
+                truth = truth.toarray().astype(np.bool_)
+            rules |= rivals(p, truth, decider.scores, **settings.measure)
         if rows.kind is list:
             names = list(range(rows.entries.m))
-        measure = decider._measure()
-        table = compare(rules, truth, names, **measure)
-        if thresholds is not None and not rule.settings.floors:
-            add_threshold_intervals(table, measure["average"], decider.beta)
+        table = compare(rules, truth, names, **settings.measure)
+        if thresholds is not None and not settings.floors:
+            add_threshold_intervals(table, settings.measure["average"], settings.beta)
         if rows.kind is list:
             table["predicted"] *= truth.shape[0] * rows.entries.m / rows.entries.counts().sum()
             return table.loc[["overall"]]
         return table
 
-    def _new_rows(self, X: Any, y: Any) -> tuple[Any, Probabilities, Any, Any, Any]:
-        """Return the decider, and rows that a guarantee can rest on.
-
-        These are their probabilities, true and decided labels (n, m), and expected F-measures.
-        """
-        rows, decider = self._read(X), self._fitted()
+    def _new_rows(self, X: Any, y: Any) -> _Compared:
+        """Return rows that a guarantee can rest on."""
+        decider = self._fitted()
         flat = decider._label_form == "flat"
         if not flat and (decider.average != "samples" or not decider.multilabel_):
             raise ValueError(
@@ -425,12 +426,10 @@ class DeciderMixin(LabelSetMixin):
                 "matrix y, or a flat y of two classes, since other F-measures are not means over "
                 "rows; fgfm.metrics.f_interval has intervals of all averages, for many rows"
             )
-        check_same_index(X=rows.X, y=y)
-        truth = self._truth(y, rows)
-        Y = label_sets(truth, "y")
-        check_same_rows([len(rows.entries.p), Y.shape[0]], ["X", "y"])
-        check_new_rows(self._known_rows, row_digests(self._row_values(X, rows), Y))
-        labels, expected = decider._decide_one_by_one(rows)
-        if flat and sparse.issparse(labels):
-            labels = labels.toarray()
-        return decider, rows, truth, labels, expected
+        compared = self._compared(X, y)
+        Y = label_sets(compared.truth, "y")
+        check_same_rows([len(compared.rows.entries.p), Y.shape[0]], ["X", "y"])
+        check_new_rows(self._known_rows, row_digests(self._row_values(X, compared.rows), Y))
+        if flat and sparse.issparse(compared.labels):
+            return compared._replace(labels=compared.labels.toarray())
+        return compared

@@ -80,6 +80,16 @@ class Settings(NamedTuple):
         """Whether the number of labels of a row has limits."""
         return self.least != 0 or self.most is not None
 
+    @property
+    def measure(self) -> dict[str, Any]:
+        """The F-measure, as arguments of `f_measure`."""
+        average = "macro" if self.form == "flat" else self.average
+        return {"beta": self.beta, "average": average, "zero_division": self.zero_division}
+
+    def that_count(self, table: Any) -> Any:
+        """Return the columns of the classes that count, which are all columns mostly."""
+        return table if self.counted is None else table[:, self.counted]
+
     def check(self) -> None:
         """Raise unless the parameters can be combined, and some label set has the limits."""
         limited = self.limited or self.constraints is not None
@@ -305,15 +315,19 @@ class ThresholdRule(Rule):
 
     def choose(self, p: Entries) -> Chosen:
         """Return the entries (n, K) above their threshold, up to the limits of a row."""
-        settings = self.settings
-        check_stored(p, settings)
-        most = settings.most if self.max_labels is None else self.max_labels
+        check_stored(p, self.settings)
         gain = p.p - p.of_label(np.broadcast_to(self.thresholds, (p.m,)))
         if self.class_weights is not None:
             gain *= p.of_label(self.class_weights)
         if p.labels is not None:
             gain = np.where(p.labels < p.m, gain, -np.inf)
-        return best_entries(gain, settings.least, p.m if most is None else most).astype(np.int8)
+        least, most = self._limits()
+        return best_entries(gain, least, p.m if most is None else most).astype(np.int8)
+
+    def _limits(self) -> tuple[int, int | None]:
+        """Return the least and the largest number of labels of a row."""
+        most = self.settings.most if self.max_labels is None else self.max_labels
+        return self.settings.least, most
 
     def predict(self, p: Entries) -> tuple[Chosen, Any]:
         """Return what `choose` does, and its F-measure in the limit of many rows like these."""
@@ -338,7 +352,8 @@ class ThresholdRule(Rule):
         objective = settings.objective()._replace(nonempty=False, threads=self.threads)
         problem = Marginals.read(matrix, missed=missed or None)
         labels, f = decide_together(problem, objective, average)
-        warn_about_floors(objective, average, flat=flat)
+        if settings.floors:
+            warn_about_floors(objective, average, flat=flat)
         return p.choose(labels).astype(np.int8), f[0] if flat else f
 
     def left_out_f(self, validation: Validation) -> tuple[Floats, Floats]:
@@ -412,8 +427,8 @@ class ClassRule(ThresholdRule):
 
     _BACKGROUND = 1e-12
 
-    def __init__(self, model: Any, settings: Settings) -> None:
-        super().__init__(model, settings._replace(least=1, most=1))
+    def _limits(self) -> tuple[int, int | None]:
+        return 1, 1
 
     def with_settings(self, settings: Settings) -> Self:
         """Return this rule with other settings, for one class per row as before."""

@@ -201,49 +201,25 @@ def maximise_classes(
     return classes, best.expected_f, best.gap
 
 
-def _limits(objective: Objective, m: int) -> tuple[int, int]:
-    """Return the least and the largest number of labels of a row."""
-    limits = objective.limits
-    assert limits is not None
-    if limits.min_labels > m:
-        raise ValueError(f"min_labels is {limits.min_labels}, but there are {m} labels")
-    return limits.min_labels, m if limits.max_labels is None else min(limits.max_labels, m)
+def decide_limited(
+    problem: Any, objective: Objective, limits: tuple[int, int], average: str
+) -> Decision:
+    """Decide all rows together: their columns ("macro", "weighted"), or all entries ("micro").
 
-
-def decide_limited(problem: Any, objective: Objective, average: str) -> Decision:
-    """Decide all rows together, each with a limited number of labels.
-
-    Parameters
-    ----------
-    problem : Problem
-        The probabilities.
-    objective : Objective
-        What is maximised, with limits.
-    average : {"macro", "weighted", "micro"}
-        Whether columns or all entries are decided.
-
-    Returns
-    -------
-    Decision
-        With the gap.
+    Each row of the problem has the least and the largest number of labels of `limits`.
     """
-    from fgfm.decision._problem import decide_together
-
     marginals = problem.marginals()
     if average == "micro" and marginals is not problem:
         raise ValueError(
             "min_labels and max_labels with average='micro' need independent labels: only "
             "from_marginals has them"
         )
-    n, m = problem.shape
-    least, most = _limits(objective, m)
-    if least == 0 and most == m:
-        return decide_together(marginals, objective._replace(limits=None), average)
+    (n, m), (least, most) = problem.shape, limits
     valid = _with_digits(marginals.valid(), objective, average)
     if average == "micro":
         return _decide_micro(valid, objective, least, most)
     dense = isinstance(valid, np.ndarray)
-    parameters = objective, (least, most), average == "weighted"
+    parameters = objective, limits, average == "weighted"
     if dense or n * m <= _MOST_DENSE[least > 0]:
         best = _best(_Rows(np.ascontiguousarray(valid if dense else valid.toarray()), *parameters))
         chosen = best.chosen.reshape(n, m)

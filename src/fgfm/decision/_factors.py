@@ -88,7 +88,9 @@ class Factors(DenseProblem):
         parts = check_parts(arrays[:n_factors], allow_sparse=True)
         sizes = [P.shape[1] for P in parts]
         members = check_partition(factors, sum(sizes), sizes=sizes)
-        distributions = check_distributions(arrays[n_factors:] or None, parts)
+        distributions = None
+        if len(arrays) > n_factors:
+            distributions = check_distributions(arrays[n_factors:], parts)
         names = [f"Ps[{f}]" for f in range(n_factors)]
         if any(map(sparse.issparse, parts)):
             from fgfm.decision._factors_sparse import sparse_problem

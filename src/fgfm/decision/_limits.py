@@ -89,8 +89,13 @@ class Limits(NamedTuple):
         for label, number in (constraints.costs or {}).items():
             cost[label] = number
         self._check_sizes(status, group, labels, nonempty)
-        most = m if self.max_labels is None else min(self.max_labels, m)
-        return KernelConstraints(self.min_labels, most, status, cost, group, parent)
+        return KernelConstraints(*self.sizes(m), status, cost, group, parent)
+
+    def sizes(self, m: int) -> tuple[int, int]:
+        """Return the least and the largest number of labels of a row with m labels."""
+        if self.min_labels > m:
+            raise ValueError(f"min_labels is {self.min_labels}, but there are {m} labels")
+        return self.min_labels, m if self.max_labels is None else min(self.max_labels, m)
 
     def _check_sizes(
         self, status: npt.NDArray[np.int8], group: Integers, labels: LabelNumbers, nonempty: bool
@@ -109,9 +114,11 @@ class Limits(NamedTuple):
         if len(group):
             groups = group[allowed]
             capacity = int((groups < 0).sum()) + len(np.unique(groups[groups >= 0]))
-        if self.min_labels > capacity:
-            allow = "there are" if capacity == labels.m else "the constraints allow at most"
-            raise ValueError(f"min_labels is {self.min_labels}, but {allow} {capacity} labels")
+        least, _ = self.sizes(labels.m)
+        if least > capacity:
+            raise ValueError(
+                f"min_labels is {least}, but the constraints allow at most {capacity} labels"
+            )
         if nonempty and capacity == 0:
             raise ValueError(
                 "nonempty=True excludes the empty set, but the constraints forbid every label"

@@ -220,9 +220,13 @@ def decide_together(problem: Problem, objective: Objective, average: str) -> Dec
         expected_f = np.full(count, objective.value_without_labels)
         return Decision(problem.no_labels(), expected_f[0] if average == "micro" else expected_f)
     if objective.limits is not None:
-        from fgfm.decision._budgets import decide_limited
+        m = problem.shape[1]
+        least, most = objective.limits.sizes(m)
+        if least > 0 or most < m:
+            from fgfm.decision._budgets import decide_limited
 
-        return decide_limited(problem, objective, average)
+            return decide_limited(problem, objective, (least, most), average)
+        objective = objective._replace(limits=None)
     if average == "micro":
         labels, expected_f = problem.as_one_row().decide_rows(objective)
         return Decision(problem.matrix(labels), expected_f[0])

@@ -22,7 +22,7 @@ from fgfm._utils.rows import take_rows
 from fgfm.classifier import FClassifier
 from fgfm.decider import FDecider
 from fgfm.evaluation._comparison import Comparison, HeldOut, spread_folds
-from fgfm.metrics import FDifference, calibration_bins, f_measure
+from fgfm.metrics import FDifference, f_measure
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -58,8 +58,6 @@ class Evaluation(NamedTuple):
         Mean F-measure that the models expect of the "f_optimal" decisions.
     excess : float
         Expected minus obtained F-measure; above 0 if the models are too optimistic.
-    bin_difference : float
-        Mean absolute difference of the two over ten bins of rows of similar expectation.
     true_labels_per_row : float
         Mean number of true labels.
     n_rows : int
@@ -78,7 +76,6 @@ class Evaluation(NamedTuple):
     measures: dict[str, dict[str, float]]
     expected_f: float
     excess: float
-    bin_difference: float
     true_labels_per_row: float
     n_rows: int
     folds: int
@@ -378,8 +375,6 @@ def _score(
     scores = {rule: dict(_measures(held_out, sets)) for rule, sets in decided.items()}
     measure: dict[str, Any] = {"beta": held_out.beta, "zero_division": held_out.zero_division}
     f = f_measure(truth, decided["f_optimal"], per_row=True, **measure)
-    bins = calibration_bins(expected_f, f)
-    gap = np.abs(bins.expected - bins.obtained)
     return Evaluation(
         averages=averages,
         measures={
@@ -388,7 +383,6 @@ def _score(
         },
         expected_f=float(expected_f.mean()),
         excess=float((expected_f - f).mean()),
-        bin_difference=float(np.average(gap, weights=bins.n_rows)),
         true_labels_per_row=float(truth.sum(axis=1).mean()),
         n_rows=len(truth),
         folds=held_out.folds,

@@ -1,4 +1,4 @@
-"""The F-measure and its confidence interval, a scikit-learn scorer, calibration, bounds."""
+"""The F-measure and its confidence interval, a scikit-learn scorer, bounds."""
 
 from __future__ import annotations
 
@@ -13,19 +13,16 @@ from fgfm.metrics._bounds import (
     f_lower_bound,
     mean_lower_bound,
 )
-from fgfm.metrics._calibration_bins import CalibrationBins, calibration_bins
 from fgfm.metrics._f_measure import f_measure
 from fgfm.metrics._intervals import FDifference, FInterval, f_difference, f_interval
 
 __all__ = [
     "AbstentionRange",
     "AbstentionThreshold",
-    "CalibrationBins",
     "FDifference",
     "FInterval",
     "abstention_threshold",
     "best_threshold",
-    "calibration_bins",
     "f_abstention_threshold",
     "f_difference",
     "f_interval",

@@ -13,7 +13,6 @@ from fgfm.metrics._read import read_labels
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Real = npt.NDArray[Any]
 
 
 @overload
@@ -175,17 +174,16 @@ def f_measure(
     weight = None if sample_weight is None else row_weights(sample_weight, n, "Y_true")
     if per_row or averaged == "samples":
         both = _count_common(true, predicted)  # (n,)
-        f = _f(both, _count(true), _count(predicted), beta, zero_division)  # (n,)
+        f = f_of((both, _count(true), _count(predicted)), beta, zero_division)  # (n,)
         return f if per_row else _mean(f, weight)
     columns = (_common(true, predicted), true, predicted)
     counts = np.array([_count_in_columns(labels, weight) for labels in columns])  # (3, m)
     if averaged == "micro":
         counts = counts.sum(axis=1, keepdims=True)  # (3, 1)
-    both, of_true, of_predicted = counts
-    f = _f(both, of_true, of_predicted, beta, zero_division)  # (m,) or (1,)
+    f = f_of(counts, beta, zero_division)  # (m,) or (1,)
     if averaged is None:
         return f
-    return _mean(f, of_true if averaged == "weighted" and of_true.any() else None)
+    return _mean(f, counts[1] if averaged == "weighted" and counts[1].any() else None)
 
 
 def _mean(f: Floats, weight: Any) -> float:
@@ -198,8 +196,9 @@ def _mean(f: Floats, weight: Any) -> float:
     return float(np.average(f, weights=weight))
 
 
-def _f(both: Real, of_true: Real, of_predicted: Real, beta: float, zero_division: float) -> Floats:
-    """Compute F-measures from the numbers of common, true and predicted labels."""
+def f_of(counts: Any, beta: float, zero_division: float) -> Floats:
+    """Compute F-measures from the numbers (3, k) of common, true and predicted labels."""
+    both, of_true, of_predicted = counts
     size = beta**2 * of_true + of_predicted  # 0 only if both sets are empty
     f = np.full(len(both), zero_division)
     np.divide((1.0 + beta**2) * both, size, out=f, where=size > 0.0)

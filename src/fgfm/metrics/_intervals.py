@@ -33,6 +33,7 @@ from fgfm._utils.validation import (
     check_zero_division,
     row_weights,
 )
+from fgfm.metrics._f_measure import f_of
 from fgfm.metrics._read import read_labels
 
 __all__ = ["FDifference", "FInterval", "f_difference", "f_interval"]
@@ -335,7 +336,7 @@ def _leave_out(
     if average == "samples":
         # The mean of the F-measures of rows is one ratio: their sum by the number of rows.
         sums = _by(row, sums, true.shape[0])
-        f = _ratio(sums, beta, zero_division)
+        f = f_of(sums, beta, zero_division)
         row = np.flatnonzero((units.of_row >= 0) & ~np.isnan(f))
         unit, f = units.of_row[row], f[row]
         sums, beta = np.array([f, np.zeros(len(f)), np.ones(len(f))]), 0.0
@@ -366,10 +367,10 @@ def _jackknife(
 ) -> _LeftOut:
     """Leave each of n units out of the ratios of m labels, and of their average."""
     total = _by(label, sums, m)  # (3, m)
-    f = _ratio(total, beta, zero_division)  # (m,)
+    f = f_of(total, beta, zero_division)  # (m,)
     rest = total[:, label] - sums  # (3, e)
     rest[rest < _ROUNDING * total[:, label]] = 0.0
-    without = _ratio(rest, beta, zero_division)  # (e,)
+    without = f_of(rest, beta, zero_division)  # (e,)
     # The hits and errors of a unit as parts of the sums D of its labels: (e,)
     size = np.maximum(beta**2 * total[1] + total[2], np.finfo(float).tiny)[label]
     hit = (1.0 + beta**2) * sums[0] / size
@@ -433,15 +434,6 @@ def _entries(true: Any, decided: Any) -> tuple[Integers, Integers, Any, Any]:
 def _by(which: Integers, sums: Floats, count: int) -> Floats:
     """Return values (k, e) added up by a number from 0 to `count` - 1."""
     return np.array([np.bincount(which, values, count) for values in sums])
-
-
-def _ratio(sums: Floats, beta: float, zero_division: float) -> Floats:
-    """Return F-measures from sums of hits, true and decided labels."""
-    both, of_true, of_decided = sums
-    size = beta**2 * of_true + of_decided
-    f = np.full(len(size), zero_division)
-    np.divide((1.0 + beta**2) * both, size, out=f, where=size > 0.0)
-    return f
 
 
 def _variance(change: Any, n: int) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ from fgfm._utils.label_table import read_true_labels
 from fgfm._utils.names import check_same_index
 from fgfm._utils.text import counted
 from fgfm._utils.validation import check_beta, check_count, check_same_rows
-from fgfm.metrics import CalibrationBins, calibration_bins, f_measure
+from fgfm.metrics import f_measure
 from fgfm.plotting._common import (
     check_vector,
     decide_arrays,
@@ -21,6 +21,28 @@ from fgfm.plotting._common import (
 )
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class CalibrationBins(NamedTuple):
+    """Rows binned by their expected F-measure.
+
+    Attributes
+    ----------
+    expected : ndarray of shape (bins,)
+        Mean of the expected F-measure.
+    obtained : ndarray of shape (bins,)
+        Mean of the obtained F-measure.
+    standard_error : ndarray of shape (bins,)
+        Standard error of the mean of the obtained F-measure; NaN for a bin of one row.
+    n_rows : ndarray of shape (bins,)
+        Number of rows.
+    """
+
+    expected: Floats
+    obtained: Floats
+    standard_error: Floats
+    n_rows: Integers
 
 
 class CalibrationDisplay:
@@ -58,7 +80,6 @@ class CalibrationDisplay:
 
     See Also
     --------
-    fgfm.metrics.calibration_bins : The numbers of the bins.
     fgfm.f_measure : The F-measure of rows.
 
     Examples
@@ -102,7 +123,7 @@ class CalibrationDisplay:
         measure = f_symbol(check_beta(self.beta))
         n_bins = check_count(n_bins, "n_bins", 1)
         expected, obtained, n_left_out = self._validate()
-        self.bins_ = calibration_bins(expected, obtained, n_bins)
+        self.bins_ = _bins(expected, obtained, n_bins)
         difference = obtained - expected
         self.mean_difference_ = float(difference.mean())
         ax = new_axes("CalibrationDisplay", (5.4, 5.0)) if ax is None else ax
@@ -256,3 +277,21 @@ def _title(difference: Floats) -> str:
     if len(difference) == 1:
         return title
     return f"{title} ± {difference.std(ddof=1) / np.sqrt(len(difference)):.3f}"
+
+
+def _bins(expected: Floats, obtained: Floats, n_bins: int) -> CalibrationBins:
+    """Return bins of about equal size, quantiles of `expected`, of five rows or more.
+
+    Rows with the same expectation are in the same bin.
+    """
+    n_bins = max(1, min(n_bins, len(expected) // 5))
+    cuts = np.quantile(expected, np.arange(1, n_bins) / n_bins)
+    which = np.searchsorted(np.unique(cuts), expected, side="right")  # (n,)
+    count = np.bincount(which)
+    filled = np.flatnonzero(count)
+    count = count[filled]  # (bins,)
+    means = [np.bincount(which, f)[filled] / count for f in (expected, obtained)]
+    errors = np.full(len(filled), np.nan)
+    for b in np.flatnonzero(count > 1):
+        errors[b] = obtained[which == filled[b]].std(ddof=1) / np.sqrt(count[b])
+    return CalibrationBins(means[0], means[1], errors, count)
