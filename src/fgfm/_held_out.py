@@ -219,11 +219,20 @@ def _constant_values(constants: Floats, scores: bool) -> Floats:
 
 
 def _uses_labels(step: Any) -> bool:
-    """Return whether a transformer is fitted to y, as far as its tags say."""
+    """Return whether a transformer, or a part of it, may be fitted to y."""
+    parts = [step, *step.get_params().values()] if hasattr(step, "get_params") else [step]
+    return any(_takes_labels(part) for part in parts if hasattr(part, "fit"))
+
+
+def _takes_labels(estimator: Any) -> bool:
+    from sklearn.feature_selection import SelectorMixin, VarianceThreshold  # slow to import
+
+    if isinstance(estimator, SelectorMixin):  # selectors of scikit-learn need not have the tag
+        return not isinstance(estimator, VarianceThreshold)
     try:
-        return bool(get_tags(step).target_tags.required)
-    except AttributeError:  # "passthrough", or no tags
-        return hasattr(step, "fit") and not hasattr(step, "__sklearn_tags__")
+        return bool(get_tags(estimator).target_tags.required)
+    except (AttributeError, TypeError):  # no tags, or a class
+        return True
 
 
 class TrainingRows(NamedTuple):

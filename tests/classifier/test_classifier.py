@@ -7,10 +7,12 @@ import pytest
 import sklearn
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.compose import make_column_transformer
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import BaggingClassifier, ExtraTreesClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_selection import SelectFromModel, SelectKBest, VarianceThreshold
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
@@ -20,7 +22,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import StandardScaler, TargetEncoder
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -188,6 +190,30 @@ def test_out_of_bag_values_are_held_out_and_rows_without_are_left_out(kind, y):
     close(model.predict_proba(X), decider.predict_proba(everything))
     folds = FClassifier(forest, average="macro", cv=KFold(3)).fit(X, y)
     assert (folds.predict_proba(X) != model.predict_proba(X)).any()
+
+
+def test_out_of_bag_values_behind_transformers_that_have_not_seen_labels():
+    class CountingForest(RandomForestClassifier):
+        """A forest that counts how often it is fitted."""
+
+        fits = 0
+
+        def fit(self, X, y):
+            type(self).fits += 1
+            return super().fit(X, y)
+
+    forest = CountingForest(50, oob_score=True, random_state=0)
+    encoder = make_column_transformer((TargetEncoder(), [0]), remainder=StandardScaler())
+    for steps, fits in (
+        ([StandardScaler(), "passthrough", VarianceThreshold()], 1),
+        ([SelectKBest(k=2)], 6),
+        ([make_pipeline(StandardScaler(), SelectFromModel(ONE))], 6),
+        ([encoder], 6),
+        ([StandardScaler(), make_column_transformer((StandardScaler(), [0, 1]))], 1),
+    ):
+        CountingForest.fits = 0
+        FClassifier(make_pipeline(*steps, forest)).fit(np.round(X, 1), Y[:, 0])
+        assert CountingForest.fits == fits
 
 
 @pytest.mark.parametrize("single", [ONE, make_pipeline(StandardScaler(), ONE), LinearSVC()])

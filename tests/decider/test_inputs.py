@@ -265,6 +265,7 @@ def test_predictions_have_the_dtype_of_y(dtype):
         (P[:0], Y[:0], r"y has shape \(0, 4\): it must have at least one row"),
         ([P[:, :2], P], Y[:, :2], r"X\[0\]\[0\] sums to|X\[1\] has shape"),
         ([P[:, :1]] * 4, Y, "label 0 had one class in training"),
+        (sparse.csr_array((200, 4)), Y, "X stores no probability of a true label"),
         (sparse.csr_array(2.0 * P), Y, r"X\[\d+, \d+\] is 1\.\d+: probabilities must lie in"),
     ],
 )
@@ -324,8 +325,9 @@ def test_rows_and_labels_of_frames_must_match():
         decider.lower_bound(X, y[::-1])
     with pytest.raises(ValueError, match="column 0 of y is 'b' and that of fit is 'a'"):
         decider.score(X, y[list("bacd")])
-    with pytest.raises(ValueError, match="column 0 of X is 'b' and that of fit is 'a'"):
-        decider.predict(X[list("bacd")])
+    for fitted in (decider, FDecider().fit(P, y)):  # names of y alone
+        with pytest.raises(ValueError, match="column 0 of X is 'b' and that of fit is 'a'"):
+            fitted.predict_frame(X[list("bacd")])
 
 
 def test_names_that_are_not_strings():
@@ -343,39 +345,6 @@ def test_names_that_are_not_strings():
         FDecider().fit(pd.DataFrame(P), Y).decide(pd.DataFrame(P, columns=[1, 0, 3, 2]))
 
 
-def test_names_of_y_alone():
-    pd = pytest.importorskip("pandas")
-    X, y = (pd.DataFrame(table, columns=list("abcd")) for table in (P, Y))
-    decider = FDecider().fit(P, y)
-    pd.testing.assert_frame_equal(decider.predict_frame(X), decider.predict_frame(P))
-    with pytest.raises(ValueError, match="column 0 of X is 'd' and that of fit is 'a': both must"):
-        decider.predict_frame(X[list("dcba")])
-
-
-def test_names_of_the_columns_of_two_classes():
-    pd = pytest.importorskip("pandas")
-    X = pd.DataFrame({"no": 1.0 - P[:, 0], "yes": P[:, 0]})
-    decider = FDecider().fit(X, Y[:, 0])
-    with pytest.raises(ValueError, match="column 0 of X is 'yes' and that of fit is 'no': both"):
-        decider.predict(X[["yes", "no"]])
-    swapped = X.set_axis([True, False], axis=1)
-    with pytest.raises(ValueError, match="column 0 of X is True, and class 0 of y is 0: the"):
-        FDecider().fit(swapped, Y[:, 0])
-
-
-def test_masked_arrays():
-    masked = np.ma.masked_array(P, P > 0.9)
-    pairs = [np.ma.masked_array(np.column_stack([1.0 - p, p])) for p in P.T]
-    decider = FDecider().fit(P, Y)
-    for X in (masked, pairs):
-        for call in (lambda X=X: FDecider().fit(X, Y), lambda X=X: decider.predict(X)):
-            with pytest.raises(TypeError, match="X is a masked array: fill the masked values fir"):
-                call()
-    flat = FDecider().fit(P[:, 0], Y[:, 0])
-    with pytest.raises(TypeError, match="y is a masked array: fill its masked values first"):
-        flat.score(P[:, 0], np.ma.masked_array(Y[:, 0]))
-
-
 def test_polars_as_many_rows_as_labels(average):
     pl = pytest.importorskip("polars")
     decider = FDecider(average=average).fit(P, Y)
@@ -385,26 +354,10 @@ def test_polars_as_many_rows_as_labels(average):
         assert (dense(decider.predict_frame(pl.DataFrame(p))) == decider.predict(p)).all()
 
 
-def test_another_number_of_labels_in_predict():
-    decider = FDecider().fit(P, Y)
-    with pytest.raises(ValueError, match="X has 3 features, but FDecider is expecting 4"):
-        decider.predict(P[:, :3])
-    with pytest.raises(ValueError, match="Expected 2D array, got 1D array"):
-        decider.predict(P[:, 0])
-
-
 @pytest.mark.parametrize("method", ["predict", "decide", "expected_f", "predict_proba"])
 def test_not_fitted(method):
     with pytest.raises(NotFittedError, match="This FDecider instance is not fitted yet"):
         getattr(FDecider(), method)(P)
-
-
-def test_square_stacks_of_classes():
-    decider = FDecider().fit(P, Y)
-    stack = np.stack([1.0 - P[:4], P[:4]], axis=2)  # (4, 4, 2)
-    for X in (stack, stack.transpose(1, 0, 2)):
-        with pytest.raises(ValueError, match=r"X has shape \(4, 4, 2\): it must have 2 dimension"):
-            decider.predict(X)
 
 
 def test_data_frames_without_rows():
@@ -418,19 +371,6 @@ def test_data_frames_without_rows():
         assert expected_f.shape == (0,)
     with pytest.raises(ValueError, match=r"y has shape \(0, 4\): it must have at least one row"):
         FDecider().fit(frame[:0], Y[:0])
-
-
-def test_columns_in_the_order_of_the_classes():
-    pd = pytest.importorskip("pandas")
-    frame = pd.DataFrame({"ham": 1.0 - P[:, 0], "spam": P[:, 0]})
-    y = np.array(["ham", "spam"])[Y[:, 0]]
-    decider = FDecider(pos_label="spam").fit(frame, y)
-    swapped = frame[["spam", "ham"]]
-    message = "column 0 of X is 'spam', and class 0 of y is 'ham'"
-    unfitted = FDecider(pos_label="spam")
-    for call in (lambda: unfitted.fit(swapped, y), lambda: decider.predict(swapped)):
-        with pytest.raises(ValueError, match=message):
-            call()
 
 
 def test_sparse_rows_with_fewer_labels_than_validation_rows(average):
@@ -449,6 +389,54 @@ def test_sparse_rows_with_fewer_labels_than_validation_rows(average):
         close(decider.expected_f(sparse.csr_array(few[:20])), expected_f)
 
 
-def test_sparse_rows_without_true_labels():
-    with pytest.raises(ValueError, match="X stores no probability of a true label"):
-        FDecider().fit(sparse.csr_array((200, 4)), Y)
+MASKED = np.ma.masked_array(P, P > 0.9)
+STACK = np.stack([1.0 - P[:4], P[:4]], axis=2)  # (4, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (MASKED, TypeError, "X is a masked array: fill the masked values first"),
+        (
+            [np.ma.masked_array(np.column_stack([1.0 - p, p])) for p in P.T],
+            TypeError,
+            "X is a masked array: fill the masked values first",
+        ),
+        (STACK, ValueError, r"X has shape \(4, 4, 2\): it must have 2 dimensions"),
+        (STACK.transpose(1, 0, 2), ValueError, r"X has shape \(4, 4, 2\): it must have 2 dimen"),
+        (P[:, :3], ValueError, "X has 3 features, but FDecider is expecting 4"),
+        (P[:, 0], ValueError, "Expected 2D array, got 1D array"),
+        (P.astype(str), TypeError, r"X has dtype <U.*, and X\[0, 0\] is the text '0"),
+        (
+            np.where(P > 0.9, "much", P.astype(object)),
+            TypeError,
+            "is the text 'much'; convert it",
+        ),
+    ],
+)
+def test_bad_rows_after_fit(X, error, message):
+    with pytest.raises(error, match=message):
+        FDecider().fit(P, Y).predict(X)
+
+
+@pytest.mark.parametrize(
+    ("columns", "classes"), [(["ham", "spam"], ["ham", "spam"]), ([False, True], [0, 1])]
+)
+def test_columns_are_in_the_order_of_the_classes(columns, classes):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(np.column_stack([1.0 - P[:, 0], P[:, 0]]), columns=columns)
+    y, swapped = np.array(classes)[Y[:, 0]], frame.set_axis(columns[::-1], axis=1)
+    decider = FDecider(pos_label=classes[1])
+    fitted = FDecider(pos_label=classes[1]).fit(frame, y)
+    message = f"column 0 of X is {columns[1]!r}, and class 0 of y is {classes[0]!r}"
+    for call in (lambda: decider.fit(swapped, y), lambda: fitted.predict(swapped)):
+        with pytest.raises(ValueError, match=message):
+            call()
+    other = frame.set_axis(["no", "yes"], axis=1)  # which are no classes
+    with pytest.raises(ValueError, match="column 0 of X is 'yes' and that of fit is 'no': both"):
+        FDecider().fit(other, Y[:, 0]).predict(other[["yes", "no"]])
+
+
+def test_masked_labels():
+    with pytest.raises(TypeError, match="y is a masked array: fill its masked values first"):
+        FDecider().fit(P[:, 0], Y[:, 0]).score(P[:, 0], np.ma.masked_array(Y[:, 0]))

@@ -11,7 +11,7 @@ from decider_data import distorted, exclusive, independent
 from fgfm import FDecider, f_measure
 from fgfm.decider._calibration import ShrunkCalibrator
 from fgfm.decider._entries import dense_entries
-from fgfm.decider._large_batches import expectation_shift, shifted
+from fgfm.decider._large_batches import shifted
 from fgfm.decision import from_marginals
 from oracle import check_decision, independent_joint
 
@@ -157,20 +157,6 @@ def test_macro_expected_f_is_shifted_towards_what_validation_rows_obtain():
     np.testing.assert_array_equal(weighted.expected_f(p[1000:]), expected_f)
     floored = FDecider(average="macro", min_recall=0.1).fit(p[:1000], Y[:1000])
     np.testing.assert_allclose(floored.expected_f(p[1000:]), calibrated)
-
-
-def test_shift_of_expectations():
-    expected = np.array([0.0, 0.2, 0.5, 0.9, 1.0])
-    assert expectation_shift(expected, expected) == pytest.approx(0.0, abs=1e-12)
-    shift = expectation_shift(expected, expected - [0.0, 0.1, 0.1, 0.1, 0.0])
-    found = shifted(expected, shift)
-    assert shift < 0.0
-    assert found[[0, 4]].tolist() == [0.0, 1.0]
-    error = 0.03 / 25.0  # squared standard error of the mean difference, 0.06
-    lowered = 0.06 * 0.03**2 / (0.03**2 + error)
-    assert found.mean() == pytest.approx(expected.mean() - lowered, abs=1e-9)
-    np.testing.assert_allclose(shifted(found, -shift), expected, atol=1e-12)
-    assert expectation_shift(np.ones(3), np.zeros(3)) == 0.0  # certain, and wrong
 
 
 def test_expected_f_of_overconfident_probabilities_is_what_is_obtained():

@@ -59,8 +59,8 @@ any block size and number of threads ("Determinism"). They share their last argu
 - ``labels`` (n, m) are int8 zeros, set to 1 at the chosen labels; ``expected`` (n,) is filled with
   the expected F-measures.
 
-Kernels that validate their input return ``(row, status, factor)``: the first invalid row, its
-status code, and its factor; or ``(-1, 0.0, 0)``.
+Kernels that validate their input return a ``Status``: the first invalid row, its status code, and
+its factor; or the row -1.
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@
 template <class T>
 BudgetRows<T> checked_rows(const Array<const T, 1>& data,
                            const std::optional<Array<const std::int32_t, 1>>& labels,
-                           const Array<const Index, 1>& indptr, std::size_t marks, Index n, Index m) {
+                           const Array<const Index, 1>& indptr, std::size_t marks, Index n,
+                           Index m) {
     require_rows(span(indptr), n, data.size());
     require(marks == data.size() && (!labels || labels->size() == data.size()),
             "labels and chosen must have a number for each entry");
@@ -25,14 +26,10 @@ void bind_budget_type(nb::module_& module) {
         "decide_budget",
         [](const BudgetTask& task, Array<const T, 1> data,
            std::optional<Array<const std::int32_t, 1>> labels, Array<const Index, 1> indptr,
-           GainTable& gains, Array<std::int8_t, 1> chosen,
-           Array<double, 1> multiplier) -> std::optional<Columns> {
-            Columns columns(gains.a.size() - LANES);
+           GainTable& gains, Array<std::int8_t, 1> chosen, Array<double, 1> multiplier) {
             const auto rows = checked_rows(data, labels, indptr, chosen.size(), multiplier.size(),
-                                           columns.size());
-            const bool valid =
-                decide_budget(rows, task, gains, chosen.data(), multiplier.data(), columns);
-            return valid ? std::optional(columns) : std::nullopt;
+                                           gains.a.size() - LANES);
+            return decide_budget(rows, task, gains, chosen.data(), multiplier.data());
         },
         without_gil, "task"_a, "data"_a, "labels"_a.none(), "indptr"_a, "gains"_a,
         "chosen"_a.noconvert(), "multiplier"_a.noconvert());
@@ -58,13 +55,12 @@ void bind_budgets(nb::module_& module) {
         .def(
             "__init__",
             [](BudgetTask* self, const Objective& objective, const Rules& rules, Index least,
-               Index most, bool weighted, double tolerance) {
+               Index most, bool weighted) {
                 require(0 <= least && least <= most && most >= 1,
                         "least and most must be numbers of labels");
-                new (self) BudgetTask{objective, rules, least, most, weighted, tolerance};
+                new (self) BudgetTask{objective, rules, least, most, weighted};
             },
-            "objective"_a, "rules"_a, "least"_a, "most"_a, "weighted"_a, "tolerance"_a,
-            nb::keep_alive<1, 3>());
+            "objective"_a, "rules"_a, "least"_a, "most"_a, "weighted"_a, nb::keep_alive<1, 3>());
     nb::class_<BudgetColumn>(module, "BudgetColumn")
         .def_ro("mean", &BudgetColumn::mean)
         .def_ro("none", &BudgetColumn::none)

@@ -18,7 +18,7 @@ void check_numbers(const Array<const double, 2>& p, const Array<T, 2>& d) {
 }
 
 template <class T>
-Result bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
+Status bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
                              Array<const Index, 1> names, double slack, const Objective& objective,
                              Labels labels, Array<double, 1> expected,
                              const Constraints* constraints) {
@@ -26,9 +26,9 @@ Result bind_cardinality_rows(Array<const T, 3> P, Array<const double, 2> mass,
     check_names(names, P.shape(1), labels, constraints);
     require(mass.shape(0) == 2 && mass.shape(1) == P.shape(0),
             "mass must have two rows, with one number for each row of P");
-    return result(decide_cardinality_rows(P.data(), P.shape(0), P.shape(1), P.shape(2),
-                                          matrix(mass), span(names), slack, objective,
-                                          matrix(labels), expected.data(), constraints));
+    return decide_cardinality_rows(P.data(), P.shape(0), P.shape(1), P.shape(2), matrix(mass),
+                                   span(names), slack, objective, matrix(labels), expected.data(),
+                                   constraints);
 }
 
 template <class T>

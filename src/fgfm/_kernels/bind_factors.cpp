@@ -31,9 +31,9 @@ void bind_factors(nb::module_& module) {
             require(d.shape(0) == values.shape(0), "d must have one row for each row of values");
             const Factors factors =
                 checked_factors(sizes, depths, multiple, names.size(), values.shape(1), d.shape(1));
-            return result(decide_factor_rows(matrix(values), matrix(d), given, factors, span(names),
-                                             slack, objective, rules, matrix(labels),
-                                             expected.data(), constraints));
+            return decide_factor_rows(matrix(values), matrix(d), given, factors, span(names), slack,
+                                      objective, rules, matrix(labels), expected.data(),
+                                      constraints);
         },
         without_gil, "values"_a, "d"_a.noconvert(), "given"_a, "sizes"_a, "depths"_a, "names"_a,
         "multiple"_a, "slack"_a, "objective"_a, "rules"_a, "labels"_a.noconvert(),
@@ -61,9 +61,9 @@ void bind_factors(nb::module_& module) {
             check_room(found, indptr, fixed.size(), constraints);
             const Factors factors =
                 checked_factors(sizes, depths, multiple, fixed.size(), width, d.size());
-            return result(decide_sparse_factor_rows(
+            return decide_sparse_factor_rows(
                 values.data(), stored.data(), span(indptr), d.data(), width, factors, span(fixed),
-                slack, objective, rules, found.data(), ends.data(), expected.data(), constraints));
+                slack, objective, rules, found.data(), ends.data(), expected.data(), constraints);
         },
         without_gil, "values"_a, "stored"_a, "indptr"_a, "d"_a.noconvert(), "width"_a, "sizes"_a,
         "depths"_a, "fixed"_a, "multiple"_a, "slack"_a, "objective"_a, "rules"_a,

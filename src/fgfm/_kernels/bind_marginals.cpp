@@ -6,15 +6,15 @@
 #include "marginals_columns.hpp"
 
 template <class Bounds, class T>
-Result bind_dense_rows(Array<const T, 2> proba, const Objective& objective, const Rules& rules,
+Status bind_dense_rows(Array<const T, 2> proba, const Objective& objective, const Rules& rules,
                        Labels labels, Array<double, 1> expected) {
     check_decisions(proba.shape(0), proba.shape(1), labels, expected);
-    return result(decide_dense_rows<Bounds>(matrix(proba), objective, rules, matrix(labels),
-                                            expected.data()));
+    return decide_dense_rows<Bounds>(matrix(proba), objective, rules, matrix(labels),
+                                     expected.data());
 }
 
 template <class T>
-Result bind_dense_columns(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> proba,
+Status bind_dense_columns(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> proba,
                           const Objective& objective, const Rules& rules,
                           nb::ndarray<std::int8_t, nb::ndim<2>, nb::device::cpu> labels,
                           Array<double, 1> expected, Array<std::uint8_t, 1> done) {
@@ -24,20 +24,20 @@ Result bind_dense_columns(nb::ndarray<const T, nb::ndim<2>, nb::device::cpu> pro
         "labels must have the shape of proba, and expected and done that of a row");
     require(m < 2 || (proba.stride(1) == 1 && labels.stride(1) == 1),
             "the columns of proba and labels must be next to each other");
-    return result(decide_dense_columns(
+    return decide_dense_columns(
         proba.data(), proba.shape(0), proba.shape(1), proba.stride(0), objective, rules,
         {labels.data(), static_cast<Index>(labels.shape(0)), static_cast<Index>(labels.stride(0))},
-        expected.data(), done.data()));
+        expected.data(), done.data());
 }
 
 template <class Bounds, class T>
-Result bind_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr,
+Status bind_csr_rows(Array<const T, 1> data, Array<const Index, 1> indptr,
                      const Objective& objective, const Rules& rules, Array<std::int8_t, 1> chosen,
                      Array<double, 1> expected) {
     require_rows(span(indptr), expected.size(), data.size());
     require(chosen.size() == data.size(), "chosen must have one mark for each entry");
-    return result(decide_csr_rows<Bounds>(data.data(), span(indptr), objective, rules,
-                                          chosen.data(), expected.data()));
+    return decide_csr_rows<Bounds>(data.data(), span(indptr), objective, rules, chosen.data(),
+                                   expected.data());
 }
 
 template <class T>
@@ -62,6 +62,10 @@ void bind_marginals(nb::module_& module) {
     module.attr("TAIL") = TAIL;
     nb::class_<Objective>(module, "Objective")
         .def(nb::init<double, double, bool>(), "beta2"_a, "zero_division"_a, "nonempty"_a);
+    nb::class_<Status>(module, "Status")
+        .def_ro("row", &Status::row)
+        .def_ro("code", &Status::code)
+        .def_ro("factor", &Status::factor);
     nb::class_<Rules>(module, "Rules")
         .def(nb::init<>())
         .def_rw("fixed_reach", &Rules::fixed_reach)
@@ -86,9 +90,9 @@ void bind_marginals(nb::module_& module) {
             require(chosen.size() == data.size(), "chosen must have one mark for each entry");
             require(possible.shape(0) == expected.size() && possible.shape(1) == 2,
                     "possible must have two numbers for each row");
-            return result(decide_floor_rows(data.data(), span(indptr), objective, rules,
-                                            {precision, recall}, {rate, matrix(missed), repeat},
-                                            chosen.data(), expected.data(), matrix(possible)));
+            return decide_floor_rows(data.data(), span(indptr), objective, rules,
+                                     {precision, recall}, {rate, matrix(missed), repeat},
+                                     chosen.data(), expected.data(), matrix(possible));
         },
         without_gil, "data"_a, "indptr"_a, "objective"_a, "rules"_a, "precision"_a, "recall"_a,
         "rate"_a, "missed"_a, "repeat"_a, "chosen"_a.noconvert(), "expected"_a.noconvert(),

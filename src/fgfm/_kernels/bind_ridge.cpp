@@ -2,43 +2,36 @@
 #include "bindings.hpp"
 #include "ridge.hpp"
 
-// The capsules of scipy.linalg.cython_blas and cython_lapack, in the order of `Lapack`.
-static Lapack lapack(const std::vector<nb::capsule>& capsules) {
-    Lapack result;
-    Index at = 0;
-    const auto set = [&](auto& function) {
-        function =
-            reinterpret_cast<std::remove_reference_t<decltype(function)>>(capsules.at(at++).data());
-    };
-    set(result.dgemm);
-    set(result.dsyrk);
-    set(result.dpotrf);
-    return result;
-}
-
 struct RidgeRows {
     std::shared_ptr<const Rows> rows;
 };
 
 void bind_ridge(nb::module_& module) {
+    nb::class_<Lapack>(module, "Lapack")
+        .def(
+            "__init__",
+            [](Lapack* self, nb::capsule dgemm, nb::capsule dsyrk, nb::capsule dpotrf) {
+                new (self) Lapack{reinterpret_cast<decltype(Lapack::dgemm)>(dgemm.data()),
+                                  reinterpret_cast<decltype(Lapack::dsyrk)>(dsyrk.data()),
+                                  reinterpret_cast<decltype(Lapack::dpotrf)>(dpotrf.data())};
+            },
+            "dgemm"_a, "dsyrk"_a, "dpotrf"_a);
     nb::class_<RidgeRows>(module, "RidgeRows")
         .def(
             "__init__",
-            [](RidgeRows* self, const std::vector<nb::capsule>& capsules,
-               Array<const double, 2> Z) {
-                new (self) RidgeRows{std::make_shared<const Rows>(lapack(capsules), matrix(Z))};
+            [](RidgeRows* self, const Lapack& lapack, Array<const double, 2> Z) {
+                new (self) RidgeRows{std::make_shared<const Rows>(lapack, matrix(Z))};
             },
             "lapack"_a, "Z"_a)
         .def(
             "__init__",
-            [](RidgeRows* self, const std::vector<nb::capsule>& capsules,
-               Array<const double, 1> data, Array<const std::uint32_t, 1> indices,
-               Array<const Index, 1> indptr, Index p) {
+            [](RidgeRows* self, const Lapack& lapack, Array<const double, 1> data,
+               Array<const std::uint32_t, 1> indices, Array<const Index, 1> indptr, Index p) {
                 require(data.size() == indices.size() && indptr.size() > 0,
                         "indices must have one number for each entry, and indptr at least one");
                 require_rows(span(indptr), indptr.size() - 1, data.size());
                 require_indices(span(indices), 0, p, "indices must be features");
-                new (self) RidgeRows{std::make_shared<const Rows>(lapack(capsules), data.data(),
+                new (self) RidgeRows{std::make_shared<const Rows>(lapack, data.data(),
                                                                   indices.data(), span(indptr), p)};
             },
             "lapack"_a, "data"_a, "indices"_a, "indptr"_a, "p"_a);

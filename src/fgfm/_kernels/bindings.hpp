@@ -27,7 +27,6 @@ using Array = nb::ndarray<T, nb::ndim<N>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using StridedArray = nb::ndarray<T, nb::ndim<2>, nb::device::cpu>;
 using Labels = Array<std::int8_t, 2>;  // 0, set to 1 where a label is chosen
-using Result = std::tuple<Index, double, Index>;  // first refused row or -1, code, factor
 
 inline const nb::call_guard<nb::gil_scoped_release> without_gil;
 
@@ -40,8 +39,6 @@ template <class T>
 Matrix<T> matrix(const Array<T, 2>& array) {
     return {array.data(), static_cast<Index>(array.shape(0)), static_cast<Index>(array.shape(1))};
 }
-
-inline Result result(const Status& status) { return {status.row, status.code, status.factor}; }
 
 // Require room for the decisions of n rows of m labels.
 inline void check_decisions(std::size_t n, std::size_t m, const Labels& labels,

@@ -77,7 +77,6 @@ struct BudgetTask {
     const Rules& rules;
     Index least, most;  // labels of a row
     bool weighted;      // columns by their expected number of rows, instead of equally
-    double tolerance;   // of the sum of a row, which is 1; or infinite
 };
 
 // A gain p (a + p b) - loss of each column, and room for vectors behind the last one.
@@ -102,11 +101,9 @@ void fill_gains(const BudgetRows<T>& rows, Index i, const GainTable& add, const 
         Marks marks;
         std::memcpy(&marks, chosen + start + j, sizeof marks);
         const auto in = __builtin_convertvector(marks, Lanes) > Lanes{};
-        const auto pick = [&](const auto& chosen, const auto& other) {
-            return in ? load(&chosen[j]) : load(&other[j]);
-        };
-        const Lanes x = load(rows.data + start + j);
-        store(gain + j, x * (pick(stay.a, add.a) + x * pick(stay.b, add.b)) - pick(stay.loss, add.loss));
+        const Lanes x = load(rows.data + start + j), a = in ? load(&stay.a[j]) : load(&add.a[j]);
+        const Lanes b = in ? load(&stay.b[j]) : load(&add.b[j]);
+        store(gain + j, x * (a + x * b) - (in ? load(&stay.loss[j]) : load(&add.loss[j])));
     }
 }
 
@@ -224,23 +221,17 @@ private:
     }
 };
 
-// Sum and weigh the columns; return false if a value is outside [0, 1], or the sum of a row is farther
-// from 1 than the tolerance. Under `nonempty` a column that cannot have a row has no weight.
+// Sum and weigh the columns. Under `nonempty` a column that cannot have a row has no weight.
 template <class T>
-bool add_columns(const BudgetRows<T>& rows, const BudgetTask& task, Columns& columns) {
-    bool valid = true, some_empty = false;
+Columns add_columns(const BudgetRows<T>& rows, const BudgetTask& task) {
+    bool some_empty = false;
+    Columns columns(rows.m);
     std::vector<double> mean(columns.size()), squares(columns.size());
     for (Index i = 0; i < rows.n; ++i) {
-        double sum = 0.0, least = 0.0, most = 0.0;
         rows.for_row(i, [&](Index, Index c, double p) {
             mean[c] += p;
             squares[c] += p * p;
-            sum += p;
-            least = p >= least ? least : -1.0;  // NaN too
-            most = p > most ? p : most;
         });
-        valid &= least == 0.0 && most <= 1.0 &&
-                 (task.tolerance == INFINITE || std::abs(sum - 1.0) <= task.tolerance);
     }
     double total = 0.0;
     for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -249,7 +240,7 @@ bool add_columns(const BudgetRows<T>& rows, const BudgetTask& task, Columns& col
         some_empty |= may_be_empty;
         total += task.weighted ? mean[c] : 1.0;
     }
-    for (Index i = 0; valid && some_empty && i < rows.n; ++i) {
+    for (Index i = 0; some_empty && i < rows.n; ++i) {
         rows.for_row(i, [&](Index, Index c, double p) {
             columns[c].present += (1.0 - columns[c].present) * p;  // a sum: small p keep their digits
             columns[c].none *= 1.0 - p;
@@ -264,7 +255,7 @@ bool add_columns(const BudgetRows<T>& rows, const BudgetTask& task, Columns& col
             column.present = 1.0;
         }
     }
-    return valid;
+    return columns;
 }
 
 // The gains of a row, and which entries they select.
@@ -277,18 +268,18 @@ struct Selection {
     // The k-th largest gain.
     double largest(Index k, Index size) {
         if (k == 0 || k > size) return k == 0 ? INFINITE : -INFINITE;
-        if (k <= 2) {
-            double first = -INFINITE, second = first;
-            for (Index j = 0; j < size; ++j) {
-                second = std::max(second, std::min(first, gain[j]));
-                first = std::max(first, gain[j]);
-            }
-            return k == 1 ? first : second;
+        if (k > 2) {
+            std::copy_n(gain.begin(), size, sorted.begin());
+            std::nth_element(sorted.begin(), sorted.begin() + k - 1, sorted.begin() + size,
+                             std::greater<>());
+            return sorted[k - 1];
         }
-        std::copy_n(gain.begin(), size, sorted.begin());
-        std::nth_element(sorted.begin(), sorted.begin() + k - 1, sorted.begin() + size,
-                         std::greater<>());
-        return sorted[k - 1];
+        double first = -INFINITE, second = first;
+        for (Index j = 0; j < size; ++j) {
+            second = std::max(second, std::min(first, gain[j]));
+            first = std::max(first, gain[j]);
+        }
+        return k == 1 ? first : second;
     }
 
     // Mark the entries that gain; if they are too few or too many, the largest gains, of equal ones
@@ -333,11 +324,12 @@ void ascend(const BudgetRows<T>& rows, const BudgetTask& task, Model&& model, do
             // Equal gains, up to rounding, keep what is chosen.
             if (!(improvement > 1e-15 * magnitude)) continue;
             gained += improvement;
-            rows.for_row(i, [&](Index at, Index c, double p) {
-                const std::int8_t mark = own.mark[at - start];
-                if (mark != chosen[at]) model.change(c, p, mark ? 1.0 : -1.0);
-                chosen[at] = mark;
-            });
+            for (Index j = 0; j < size; ++j) {
+                const Index at = start + j;
+                if (own.mark[j] == chosen[at]) continue;
+                model.change(rows.column(at, j), rows.data[at], own.mark[j] ? 1.0 : -1.0);
+                chosen[at] = own.mark[j];
+            }
         }
     }
 }
@@ -368,11 +360,11 @@ void fill_multipliers(const BudgetRows<T>& rows, const BudgetTask& task, const G
 }
 
 // Decide rows by ascent from given gains, which become those of the decision; fill in the multipliers
-// of the rows. Returns false if the rows are not valid.
+// of the rows.
 template <class T>
-bool decide_budget(const BudgetRows<T>& rows, const BudgetTask& task, GainTable& gains,
-                   std::int8_t* chosen, double* multiplier, Columns& columns) {
-    if (!add_columns(rows, task, columns)) return false;
+Columns decide_budget(const BudgetRows<T>& rows, const BudgetTask& task, GainTable& gains,
+                      std::int8_t* chosen, double* multiplier) {
+    Columns columns = add_columns(rows, task);
     Selection own(rows.m);
     for (Index i = 0; i < rows.n; ++i) {
         fill_gains(rows, i, gains, gains, chosen, own.gain.data());
@@ -393,7 +385,7 @@ bool decide_budget(const BudgetRows<T>& rows, const BudgetTask& task, GainTable&
     }
     gains = ApproximateGains(task.objective.beta2, columns).add;
     fill_multipliers(rows, task, gains, chosen, multiplier);
-    return true;
+    return columns;
 }
 
 }  // namespace fgfm

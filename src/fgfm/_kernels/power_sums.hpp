@@ -63,23 +63,14 @@ struct LanePowers {
 template <class T>
 Index add_power_sums(std::span<const T> p, double above, double upto, PowerSums& sums) {
     const Lanes none = {}, one = none + 1.0;
-    Lanes s1 = {}, s2 = {}, s3 = {}, s4 = {}, s5 = {}, s6 = {}, s7 = {}, s8 = {}, count = {};
+    Lanes count = {};
+    LanePowers<POWERS> powers;
     for_lanes(p, -1.0, [&](Lanes x) {
         const auto inside = (x >= above) & (x <= upto);
         count += inside ? one : none;
-        const Lanes y = inside ? x : none;
-        const Lanes y2 = y * y, y4 = y2 * y2, y6 = y4 * y2;
-        s1 += y;
-        s2 += y2;
-        s3 += y2 * y;
-        s4 += y4;
-        s5 += y4 * y;
-        s6 += y6;
-        s7 += y6 * y;
-        s8 += y4 * y4;
+        powers.add(inside ? x : none);
     });
-    Index power = 0;
-    for (const Lanes s : {s1, s2, s3, s4, s5, s6, s7, s8}) sums[power++] += add_lanes(s);
+    for (Index j = 0; j < POWERS; ++j) sums[j] += add_lanes(powers.sum[j]);
     return static_cast<Index>(add_lanes(count));
 }
 

@@ -67,7 +67,7 @@ class _Rows:
         self.proba, self.objective, self.limits = proba, objective, limits
         self.weighted = weighted
         parameters = objective.kernel_argument, rules(objective.beta), *limits
-        self.task = native.BudgetTask(*parameters, weighted, np.inf)
+        self.task = native.BudgetTask(*parameters, weighted)
         n, m = proba.shape
         if isinstance(proba, np.ndarray):
             self.entries = proba.reshape(-1), None, np.arange(0, n * m + 1, max(m, 1))[: n + 1]

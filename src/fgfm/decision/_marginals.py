@@ -120,7 +120,7 @@ class Marginals(DenseProblem):
                 expected_f[columns],
                 done[columns],
             )
-            statuses.append(status[1])
+            statuses.append(status.code)
 
         # The columns of a chunk are read together: one chunk for each thread.
         n_chunks = math.ceil(m / _CHUNK)

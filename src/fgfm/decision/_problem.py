@@ -235,7 +235,7 @@ def decide_together(problem: Problem, objective: Objective, average: str) -> Dec
 
 
 def run_kernel(
-    kernel: Callable[..., tuple[int, float, int]],
+    kernel: Callable[..., Any],
     values: Real,
     arguments: tuple[Any, ...],
     chosen: Real,
@@ -248,12 +248,12 @@ def run_kernel(
     `chosen` is the array among `arguments` that the kernel marks chosen labels in. Returns the
     first row with too much probability, or -1, and its factor that has too much.
     """
-    row, status, factor = kernel(values, *arguments)
-    if status == NOT_PROBABILITY:
+    status = kernel(values, *arguments)
+    if status.code == NOT_PROBABILITY:
         check()
         chosen[...] = 0
-        row, status, factor = kernel(np.clip(values, 0.0, 1.0), *arguments)
-    return row, factor
+        status = kernel(np.clip(values, 0.0, 1.0), *arguments)
+    return status.row, status.factor
 
 
 def _warn_about_impossible_problems(expected_f: Any, average: str, objective: Objective) -> None:

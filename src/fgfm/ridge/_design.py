@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.linalg import cython_blas, cython_lapack
 
-from fgfm._kernels import RidgeRows, group_rows
+from fgfm._kernels import Lapack, RidgeRows, group_rows
 from fgfm._utils.parallel import Shared, interruptible
 
 __all__ = ["Design", "GroupedRows"]
@@ -22,11 +22,11 @@ __all__ = ["Design", "GroupedRows"]
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-# The functions that the kernel calls, in its order (`Lapack` in _kernels/ridge_rows.hpp).
-_LAPACK = [
-    *(cython_blas.__pyx_capi__[name] for name in ("dgemm", "dsyrk")),
-    cython_lapack.__pyx_capi__["dpotrf"],
-]
+_LAPACK = Lapack(  # the functions that the kernel calls
+    dgemm=cython_blas.__pyx_capi__["dgemm"],
+    dsyrk=cython_blas.__pyx_capi__["dsyrk"],
+    dpotrf=cython_lapack.__pyx_capi__["dpotrf"],
+)
 # Largest number of unknowns, columns * (classes - 1), of a model that is fitted by itself with a
 # Cholesky factor of its Hessian; larger ones are fitted in batches by conjugate gradients.
 _CHOLESKY_LIMIT = 300
