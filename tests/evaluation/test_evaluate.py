@@ -241,6 +241,15 @@ def test_scores_and_sparse_rows_agree_with_probabilities(rows):
     assert stored.thresholds == pytest.approx(expected.thresholds)
 
 
+@pytest.mark.filterwarnings("ignore:A column-vector y was passed")
+def test_one_label_is_a_binary_problem(rows):
+    p, y = rows[0][:, 0], rows[1][:, 0]
+    found = evaluate_decider(fgfm.FDecider(), p, y)
+    assert found.f["half"] == pytest.approx(f_interval(y, p > 0.5))
+    assert found.f["f_optimal"].f == pytest.approx(found.f["threshold"].f, abs=0.05)
+    assert evaluate_decider(fgfm.FDecider(), p[:, None], y[:, None]) == found
+
+
 @pytest.mark.filterwarnings("ignore:n_samples=.* so few validation rows")
 @pytest.mark.parametrize(("n", "folds", "least"), [(40, 10, 10), (3, 5, 3)])
 def test_rows_with_labels_are_spread_over_the_folds(n, folds, least):
@@ -261,6 +270,10 @@ def few(n, **options):
     ("call", "message"),
     [
         (lambda X, Y: few(2), "Y has 2 rows, 2 of them with labels: cross-validation needs"),
+        (
+            lambda X, Y: evaluate_decider(fgfm.FDecider(), Y / 2, np.where(Y > 0, np.nan, Y)),
+            r"Y\[0, \d\] is nan: labels must be 0 or 1",
+        ),
         (lambda X, Y: few(9, folds=1), "folds is 1: it must be 2 or more"),
         (lambda X, Y: evaluate(model(), X, Y, folds=1), "folds is 1: it must be 2 or more"),
         (lambda X, Y: evaluate(model(), X[:1], Y[:1]), "Y has 1 rows, .* at least 3 rows"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import warnings
 
 import numpy as np
@@ -51,6 +52,8 @@ KINDS = {
     "German dates": ([f"{1 + k % 28}.2.2001" for k in range(N)], "date"),
     "American dates": ([f"2/{1 + k % 28}/2001" for k in range(N)], "date"),
     "dates with words": ([f"{1 + k % 28} March 2001" for k in range(N)], "date"),
+    "durations": (pd.to_timedelta(range(N), unit="h"), "number"),
+    "times": ([datetime.time(k % 24, 30) for k in range(N)], "number"),
     "timestamps": (pd.date_range("2001-01-01", periods=N, freq="D"), "date"),
     "sentences": (sentences(), "text"),
     "anonymised words": (sentences(length=40, words=[f"w{k}" for k in range(90)]), "text"),

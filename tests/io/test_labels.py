@@ -9,6 +9,7 @@ import pytest
 from fgfm.io import DataError, load
 
 SETS = [["a", "b"], [], ["b"], ["c c", "a"]]
+NAMES = ["a", "b", "c c"]
 Y = [[1, 1, 0], [0, 0, 0], [0, 1, 0], [1, 0, 1]]
 
 
@@ -34,8 +35,9 @@ def test_lists_of_python_and_json(tmp_path, notation):
     assert load(written(tmp_path, bare), "t").Y.tolist() == Y
 
 
-def test_list_columns_of_parquet(tmp_path):
-    pd.DataFrame({"x": range(4), "t": SETS}).to_parquet(tmp_path / "a.parquet")
+@pytest.mark.parametrize("kind", [list, lambda tags: {name: int(name in tags) for name in NAMES}])
+def test_lists_and_objects_of_parquet(tmp_path, kind):
+    pd.DataFrame({"x": range(4), "t": map(kind, SETS)}).to_parquet(tmp_path / "a.parquet")
     found = load(tmp_path / "a.parquet", "t")
     assert found.label_names == ("a", "b", "c c")
     assert found.Y.tolist() == Y

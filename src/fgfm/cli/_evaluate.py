@@ -136,7 +136,7 @@ def _evaluate_options(params: Mapping[str, Any], show: Any) -> Result:
     assert Y is not None  # `load_table` requires labels
     rows, row_names = observed_rows(Y), _row_names(_with_ids(data, encoder, params))
     X_test = Y_test = None
-    protocol = f"{params['folds']}-fold cross-validation"
+    protocol = f"{min(params['folds'], len(rows))}-fold cross-validation"
     if params["test"] is not None:
         other = _load_test(data, encoder, params)
         X_test, Y_test, row_names = other.X, other.Y, _row_names(other)

@@ -62,7 +62,10 @@ _FLOORS = ("min_precision", "min_recall", "confidence")
         str, "auto", "NAME", "Calibration of probabilities: auto, sigmoid, isotonic or none."
     ),
     min_precision=opt.Option(
-        float | None, None, "V", "Least precision of each label (macro), or of all (micro)."
+        float | None,
+        None,
+        "V",
+        "Least precision: of each row, of each label (macro), or of all (micro).",
     ),
     min_recall=opt.Option(float | None, None, "V", "Least recall, in the same way."),
     confidence=opt.Option(

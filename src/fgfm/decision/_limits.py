@@ -46,10 +46,10 @@ class Limits(NamedTuple):
             )
         if min_labels == 0 and max_labels is None and constraints in (None, _NO_CONSTRAINTS):
             return None
-        if names is not None and not any(isinstance(name, str) for name in names):
-            names = None  # numbers, such as the default columns of pandas
-        names = None if names is None else tuple(names)
-        return cls(min_labels, max_labels, constraints or _NO_CONSTRAINTS, names)
+        # the default columns of pandas are numbers
+        named = names is not None and any(isinstance(name, str) for name in names)
+        own = tuple(names) if named else None
+        return cls(min_labels, max_labels, constraints or _NO_CONSTRAINTS, own)
 
     def check_problem(self, average: str, measure: Measure, *, flat: bool = False) -> None:
         """Raise unless the limits are possible: constraints need rows that are decided alone."""

@@ -126,14 +126,6 @@ class Objective(NamedTuple):
         return KernelObjective(self.beta2, self.zero_division, self.nonempty)
 
     @property
-    def empty_value(self) -> float:
-        """The value of the empty decision where the true set is empty.
-
-        It is 0 under `nonempty`: the true set is never empty.
-        """
-        return 0.0 if self.nonempty else self.zero_division
-
-    @property
     def value_without_labels(self) -> float:
         """The value of a problem without labels: a column, or all entries, of no rows."""
         return np.nan if self.nonempty else self.zero_division

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fgfm.metrics import FDifference, FInterval, f_difference, f_interval
-from fgfm.metrics._best_threshold import above_tuned, read_rows
+from fgfm.metrics._best_threshold import above_tuned
 
 Integers = npt.NDArray[np.int64]
 
@@ -43,39 +43,32 @@ class Comparison(NamedTuple):
     folds: int
 
 
-class HeldOut:
+class HeldOut(NamedTuple):
     """Held-out probabilities of rows, and their true labels.
 
-    Parameters
+    Attributes
     ----------
-    proba : array-like or sparse matrix of shape (n, m)
+    proba : ndarray or CSR of shape (n, m)
         The probabilities, or scores.
-    truth : array-like or sparse matrix of shape (n, m)
-        True labels.
+    truth : ndarray or CSR of shape (n, m)
+        True labels, sparse if the probabilities are.
     parts : list of ndarray
         The rows of each part; the thresholds of a part are tuned on the other parts.
+    folds : int
+        Number of folds in which these probabilities were predicted; 0 if by a single model.
     beta, zero_division : float
         The F-measure.
     half : float
         What the rule "half" compares with: 0.5, or 0 if `proba` has scores.
-    folds : int
-        Number of folds in which these probabilities were predicted; 0 if by a single model.
     """
 
-    def __init__(
-        self,
-        proba: Any,
-        truth: Any,
-        parts: Sequence[Integers],
-        *,
-        beta: float,
-        zero_division: float,
-        half: float = 0.5,
-        folds: int = 0,
-    ) -> None:
-        self.proba, self.truth = read_rows(proba, truth)
-        self.parts, self.half, self.folds = parts, half, folds
-        self.beta, self.zero_division = beta, zero_division
+    proba: Any
+    truth: Any
+    parts: Sequence[Integers]
+    folds: int
+    beta: float
+    zero_division: float
+    half: float = 0.5
 
     def compare(self, average: str, optimal: Any) -> tuple[Comparison, dict[str, Any]]:
         """Compare F-optimal label sets (n, m) with thresholds; return the sets of all rules, too.

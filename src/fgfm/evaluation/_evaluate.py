@@ -23,6 +23,7 @@ from fgfm.classifier import FClassifier
 from fgfm.decider import FDecider
 from fgfm.evaluation._comparison import Comparison, HeldOut, spread_folds
 from fgfm.metrics import FDifference, f_measure
+from fgfm.metrics._best_threshold import read_rows
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -183,6 +184,7 @@ def evaluate(
         fitted = _fit(model, X, Y, 0, 1, progress)
         return evaluate_fitted(fitted, X_test, Y_test, random_state=random_state)
     parts = spread_folds(labels[scored], folds, random_state)
+    measure = classifier.beta, classifier.zero_division
     decided = []
     for k, part in enumerate(parts):
         rows = scored[part]
@@ -191,19 +193,19 @@ def evaluate(
         sets, proba, expected_f = _decide(fitted, take_rows(X, rows))
         decided.append((*sets.values(), proba, expected_f))
         if partial is not None:
-            measure: dict[str, Any] = {
-                "beta": classifier.beta,
-                "zero_division": classifier.zero_division,
-            }
-            chosen = (sets["samples"], proba > 0.5)
-            partial(k + 1, *(f_measure(labels[rows], h, **measure) for h in chosen))
+            truth, (beta, empty) = labels[rows], measure
+            f = (
+                f_measure(truth, chosen, beta, zero_division=empty)
+                for chosen in (sets["samples"], proba > 0.5)
+            )
+            partial(k + 1, *f)
     order = np.argsort(np.concatenate(parts))
     *of_averages, proba, expected_f = (
         np.concatenate(of)[order] for of in zip(*decided, strict=True)
     )
     sets = dict(zip(_AVERAGES, of_averages, strict=True))
     from_rows = "the rows of the other folds"
-    held_out = _held_out(classifier, proba, labels[scored], parts, len(parts))
+    held_out = HeldOut(proba, labels[scored], parts, len(parts), *measure)
     return _score(held_out, scored, sets, expected_f, from_rows)
 
 
@@ -237,7 +239,8 @@ def evaluate_fitted(model: Any, X: Any, Y: Any, *, random_state: int = 0) -> Eva
         raise ValueError(f"len(Y) is {len(scored)}: an evaluation needs at least 2 rows")
     sets, proba, expected_f = _decide(model, take_rows(X, scored))
     halves = [half for _, half in KFold(2, shuffle=True, random_state=random_state).split(scored)]
-    held_out = _held_out(classifier, proba, labels[scored], halves, 0)
+    measure = classifier.beta, classifier.zero_division
+    held_out = HeldOut(proba, labels[scored], halves, 0, *measure)
     return _score(held_out, scored, sets, expected_f, "the other half of the rows")
 
 
@@ -260,10 +263,11 @@ def evaluate_decider(
     ----------
     decider : FDecider
         The decider; it is cloned before it is fitted.
-    proba : ndarray or CSR of shape (n, m)
+    proba : ndarray or CSR of shape (n, m), or (n,)
         Probabilities, or scores if the decider takes them.
-    Y : ndarray, data frame or CSR of shape (n, m)
-        True labels, 0 or 1; sparse if `proba` is.
+    Y : ndarray, data frame or CSR of the same shape
+        True labels, 0 or 1; sparse if `proba` is. The F-measure of a single label is that of the
+        positive class.
     folds : int, default=5
         Number of folds; at most one for each row.
     random_state : int, default=0
@@ -290,26 +294,23 @@ def evaluate_decider(
     half       0.47 (0.42 to 0.52)
     threshold  0.69 (0.65 to 0.73)
     """
-    truth = Y if sparse.issparse(Y) else np.asarray(Y)
+    proba = proba if sparse.issparse(proba) else np.asarray(proba)
+    p, truth = read_rows(proba, Y, "Y")
     parts = spread_folds(truth, folds, random_state)
     half = 0.0 if decider.scores else 0.5
-    held_out = _held_out(decider, proba, truth, parts, len(parts), half)
+    held_out = HeldOut(p, truth, parts, len(parts), decider.beta, decider.zero_division, half)
+    n, m = truth.shape
     decided = []
     for k, test in enumerate(parts):
-        train = np.setdiff1d(np.arange(truth.shape[0]), test)
-        decided.append(clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test]))
+        train = np.setdiff1d(np.arange(n), test)
+        labels = clone(decider).fit(proba[train], take_rows(Y, train)).predict(proba[test])
+        decided.append(labels.reshape((-1, m)))
         if progress is not None:
             progress(k + 1, len(parts))
     stored = sparse.issparse(decided[0])
     labels = sparse.vstack(decided, "csr") if stored else np.concatenate(decided)
-    return held_out.compare(decider.average, labels[np.argsort(np.concatenate(parts))])[0]
-
-
-def _held_out(
-    model: Any, proba: Any, truth: Any, parts: list[Integers], folds: int, half: float = 0.5
-) -> HeldOut:
-    measure = {"beta": model.beta, "zero_division": model.zero_division}
-    return HeldOut(proba, truth, parts, half=half, folds=folds, **measure)
+    average = decider.average if m > 1 else "macro"  # of one label: that of the positive class
+    return held_out.compare(average, labels[np.argsort(np.concatenate(parts))])[0]
 
 
 def _fit(model: Any, X: Any, Y: Any, done: int, total: int, progress: Any) -> Any:

@@ -146,7 +146,8 @@ def as_numbers(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Return an array of pyarrow as numbers, and where a cell is a text that is no number.
 
-    Such cells and missing ones are NaN. Types that have no numbers raise pyarrow's error.
+    Such cells and missing ones are NaN. Durations and times of day are seconds; types that have no
+    numbers raise pyarrow's error.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -155,6 +156,10 @@ def as_numbers(
     wrong = np.zeros(len(column), dtype=np.bool_)
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
+    if pa.types.is_duration(kind) or pa.types.is_time(kind):
+        unit = pa.duration("us") if pa.types.is_duration(kind) else pa.time64("us")
+        seconds = column.cast(unit, safe=False).cast(pa.int64()).cast(pa.float64(), safe=False)
+        return _to_numpy(seconds) / 1e6, wrong
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         if pa.types.is_nested(kind) or pa.types.is_temporal(kind) or pa.types.is_binary(kind):
             raise pa.ArrowInvalid(f"values of type {kind} are not numbers")

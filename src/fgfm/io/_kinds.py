@@ -39,7 +39,8 @@ def find_kind(column: Any, name: str | None, decimal: str = ".") -> str:
 
     types = pa.types
     if types.is_temporal(column.type):
-        return "date"
+        is_date = types.is_timestamp(column.type) or types.is_date(column.type)
+        return "date" if is_date else "number"
     if types.is_dictionary(column.type):
         return "category"
     try:

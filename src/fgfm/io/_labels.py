@@ -163,10 +163,14 @@ def _cell_lists(column: Any, separator: str | None) -> tuple[list[set[str] | Non
 def _literal(text: str) -> list[Any] | str:
     """Return the elements of a list in the notation of Python or JSON; other texts as they are.
 
+    Of an object those names count whose value is neither 0, false nor null.
+
     Examples
     --------
     >>> _literal("['a', 'b']"), _literal('["a"]'), _literal("[a, b]")
     (['a', 'b'], ['a'], ['a', ' b'])
+    >>> _literal("{'a': 1, 'b': 0}")
+    ['a']
     >>> _literal("a;b"), _literal("(US)|(UK)"), _literal("(no genres listed)")
     ('a;b', '(US)|(UK)', '(no genres listed)')
     """
@@ -179,7 +183,9 @@ def _literal(text: str) -> list[Any] | str:
             return text
         inner = text[1:-1].strip()
         return inner.split(",") if inner else []
-    return list(value) if isinstance(value, (list, tuple, set, dict)) else text
+    if isinstance(value, dict):
+        return [name for name, flag in value.items() if flag]
+    return list(value) if isinstance(value, (list, tuple, set)) else text
 
 
 def _find_separator(texts: Sequence[str]) -> str:

@@ -73,15 +73,15 @@ def best_threshold(
     return threshold_of(p, truth, beta, zero_division, average)
 
 
-def read_rows(proba: Any, labels: Any) -> tuple[Any, Any]:
+def read_rows(proba: Any, labels: Any, name: str = "labels") -> tuple[Any, Any]:
     """Validate probabilities or scores and true labels (n, m); both are dense, or both CSR."""
-    check_same_names(column_names(proba), column_names(labels), "proba", "labels")
-    check_same_index(proba=proba, labels=labels)
-    truth = _true_labels(proba, labels)
+    check_same_names(column_names(proba), column_names(labels), "proba", name)
+    check_same_index(**{"proba": proba, name: labels})
+    truth = _true_labels(proba, labels, name)
     p = _probabilities(proba, np.ndim(labels) == 1)
     if p.shape != truth.shape:
         raise ValueError(
-            f"labels has shape {np.shape(labels)} and proba has {np.shape(proba)}: "
+            f"{name} has shape {np.shape(labels)} and proba has {np.shape(proba)}: "
             "they must have the same shape"
         )
     if p.shape[0] == 0:
@@ -177,13 +177,13 @@ def threshold_of(
     return float(best[np.argmin(np.abs(best - 0.5 * (best[0] + best[-1])))])
 
 
-def _true_labels(proba: Any, labels: Any) -> Any:
+def _true_labels(proba: Any, labels: Any, name: str) -> Any:
     """Validate the labels (n, m); recognise probabilities that were passed as labels."""
     try:
-        return label_sets(labels, "labels", allow_flat=True)
+        return label_sets(labels, name, allow_flat=True)
     except ValueError as error:
         if _are_labels(proba):
-            raise ValueError(f"{error}; are proba and labels swapped?") from None
+            raise ValueError(f"{error}; are proba and {name} swapped?") from None
         raise
 
 

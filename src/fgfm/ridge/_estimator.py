@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from fgfm._utils.names import check_same_index
 from fgfm._utils.parameters import check_parameters, record_parameters
-from fgfm.ridge._fit import check_settings, fit_ridge_logistic
+from fgfm.ridge._fit import PENALTIES, fit_ridge_logistic
 from fgfm.ridge._solver import softmax_probabilities
 
 __all__ = ["RidgeLogistic"]
@@ -168,19 +168,10 @@ class RidgeLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         y = column_or_1d(y, warn=True)
         check_classification_targets(y)
-        options = {
-            name: getattr(self, name)
-            for name in ("penalties", "penalize_intercept", "reference_class", "max_iter", "tol")
-        }
-        self.penalties_ = check_settings(**options).penalties
-        (fit,) = fit_ridge_logistic(
-            X,
-            [y],
-            sample_weight=sample_weight,
-            cv=self.cv,
-            random_state=self.random_state,
-            **options,
-        )
+        params = self.get_params(deep=False)
+        (fit,) = fit_ridge_logistic(X, [y], sample_weight=sample_weight, **params)
+        grid = PENALTIES if self.penalties is None else self.penalties
+        self.penalties_ = np.array(grid, dtype=np.float64)
         self.classes_ = fit.classes
         self.coef_ = fit.coef
         self.intercept_ = fit.intercept

@@ -29,11 +29,11 @@ from fgfm._utils.validation import (
 from fgfm.ridge._design import Design
 from fgfm.ridge._solver import RidgeFit, RidgeSettings, RidgeTarget, fit_targets
 
-__all__ = ["check_settings", "fit_ridge_logistic"]
+__all__ = ["PENALTIES", "fit_ridge_logistic"]
 
 Floats = npt.NDArray[np.float64]
 
-_PENALTIES = np.array([1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3])  # the paper's grid
+PENALTIES = np.array([1e-4, 1e-3, 1e-2, 1e-1, 1e0, 1e1, 1e2, 1e3])  # the paper's grid
 _LARGEST = 1e60  # magnitude of a feature: products of four must not overflow
 
 
@@ -99,7 +99,7 @@ def fit_ridge_logistic(
     >>> first.predict_proba(X[:1], extra=2).round(2)
     array([[0., 1.]])
     """
-    settings = check_settings(
+    settings = _check_settings(
         penalties, penalize_intercept, reference_class, max_iter, tol, held_out
     )
     X = X.tocsr().astype(np.float64) if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
@@ -146,7 +146,7 @@ def _check_magnitude(*arrays: Floats) -> None:
         )
 
 
-def check_settings(
+def _check_settings(
     penalties: Any,
     penalize_intercept: Any,
     reference_class: Any,
@@ -156,7 +156,7 @@ def check_settings(
 ) -> RidgeSettings:
     """Validate the options of a fit."""
     grid = np.array(
-        _PENALTIES if penalties is None else real_array(penalties, "penalties", ("penalty",)),
+        PENALTIES if penalties is None else real_array(penalties, "penalties", ("penalty",)),
         dtype=np.float64,
     )
     if len(grid) == 0:
