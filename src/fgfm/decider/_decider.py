@@ -177,43 +177,37 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
     -----
     X may be an array, a data frame (pandas or polars), a sparse matrix (entries that are not
     stored are labels that are absent), a tensor, or a list of arrays (n, 2), one per label, as
-    ``predict_proba`` of scikit-learn's forests returns. A binary model with a flat y may have the
-    two columns of its ``predict_proba``, or the probabilities of the positive class alone. A model
-    of more classes has one column for each, whose probabilities sum to 1.
+    ``predict_proba`` of scikit-learn's forests returns. With a flat y it has the probabilities of
+    the positive class, or a column for each class.
 
     Rows may also name their labels: a dict ``{"label": p}``, a list of pairs ``("label", p)``, or
     one of dicts ``{"label": "label", "score": p}``, as pipelines of transformers return them. Then
-    y lists the names of the labels of each row, or is a data frame. Labels that a row does not
-    name are absent, as in a sparse matrix; those that `fit` has not seen are an error.
+    y lists the names of the labels of each row, or is a data frame. Labels that `fit` has not seen
+    are an error. If X and y are lists of 1-D arrays, each row has candidates of its own, as in
+    retrieval and detection: all share one calibration, `predict`, `predict_proba` and `decide`
+    return lists of arrays, and the average is "samples" or "micro". (Lists of numbers are such
+    lists if their lengths differ, else a matrix.)
 
-    If X and y are lists of 1-D arrays, of any lengths, each row has candidates of its own, as in
-    retrieval and detection: the places of a list are no labels, all candidates share one
-    calibration, and `predict`, `predict_proba` and `decide` return lists of arrays. The average is
-    "samples" or "micro". (Lists of numbers are such lists if their lengths differ, else a matrix.)
-
-    Names of columns and, in pandas, of rows are compared, not only strings: X and y must have the
-    same in `fit`, and later ones those of `fit`, all in the same order, or there is an error.
-    Columns without names, which pandas calls 0 to m - 1 and polars ``column_0`` and so on, are
-    matched by position, unless the other names are the same numbers in another order.
+    Names of columns and, in pandas, of rows are compared: X and y must have the same in `fit`, and
+    later ones those of `fit`, all in the same order, or there is an error. Columns without names,
+    which pandas calls 0 to m - 1 and polars ``column_0`` and so on, are matched by position,
+    unless the other names are the same numbers in another order.
 
     The macro- and micro-averaged F-measure are those of a batch of rows. `decide` maximises their
     expectation for the batch that it is given; `predict` compares each row with `thresholds_`, so
     that a row's labels do not depend on other rows. For large batches both tend to the same.
-    `expected_f` of "macro" and "weighted" is shifted towards what the validation rows obtain, of
-    labels each row left out of the calibration.
+    `expected_f` of "macro" and "weighted" is shifted towards what the validation rows obtain.
     "micro" takes the entries of a row as independent of each other, which does not matter if there
     are many rows.
 
-    The label sets of sparse rows, and of rows of names, are chosen from the stored labels. True
-    labels that are not stored count as `missed` ones do in `fit` (but for "macro" and "weighted",
-    and with limits or floors where all rows are one problem: there `expected_f` is too high).
+    Where rows store or name some labels only, sets are chosen from these, and true labels that are
+    not stored count as `missed` ones do in `fit` (but for "macro" and "weighted", and with limits
+    or floors where all rows are one problem: there `expected_f` is too high).
 
-    What a certificate is about: with "macro", "micro" and a flat y, precision is the expected
-    number of hits by that of predictions, and recall by that of true labels, over many new rows.
-    With "samples" they are means over the rows that get labels, and over those that have labels
-    (``precision_score(..., average="samples", zero_division=np.nan)`` of scikit-learn). It holds
-    for the labels of `predict`, and `decide` then returns the same, with the expected F-measure of
-    a large batch. It rests on what `lower_bound` rests on: the model was not trained on the
+    A certificate is about the labels of `predict`: with "macro", "micro" and a flat y, precision
+    is the expected number of hits by that of predictions, and recall by that of true labels, over
+    many new rows; with "samples" they are means over the rows that get labels, and over those that
+    have labels. It rests on what `lower_bound` rests on: the model was not trained on the
     validation rows, which are drawn independently from the distribution of the new rows.
 
     The validation rows are used up: for `lower_bound` and `select` take others.
@@ -555,11 +549,6 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         one = settings.form == "flat" or settings.counted is not None
         names: list[Any] = ["labels"] if one else settings.names
         return names
-
-    def _marginals(self, entries: Entries) -> Any:
-        """Return the probability of each entry under the model."""
-        rule = self._fitted_rule()
-        return rule.model.marginals(entries, rule.threads)
 
 
 def _all_have_labels(table: LabelTable, used: Any, missed: Any) -> bool:
