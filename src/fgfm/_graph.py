@@ -199,9 +199,9 @@ class Value:
         """Return one entry of the first axis, which is kept; -1 is the last."""
         return self._step("Gather", np.array([place]))
 
-    def rows(self, start: int, stop: int, axis: int = 0) -> Value:
-        """Return a part of an axis."""
-        return self._step("Slice", start=(start,), stop=(stop,), axis=(axis,))
+    def rows(self, start: int, stop: int) -> Value:
+        """Return a part of the first axis."""
+        return self._step("Slice", start=(start,), stop=(stop,), axis=(0,))
 
     def first(self, *counts: int) -> Value:
         """Return the first entries of the first axes."""

@@ -114,9 +114,7 @@ class FittedModel(NamedTuple):
             values = np.stack(pair, axis=-1)
         self._check(values, (n, len(seen)), "classes")
         missing = values.min(initial=0.0) if are_scores else 0.0
-        everything = np.full((n, len(self.classes)), missing)
-        everything[:, seen] = values
-        return everything
+        return _spread(values, seen, np.full(len(self.classes), missing))
 
     def _of_columns(self, returned: Any, n: int, are_scores: bool) -> Floats:
         """Return the values (n, columns) that the model predicts for its labels.
@@ -171,9 +169,8 @@ class FittedModel(NamedTuple):
             never = p.sum(axis=1, keepdims=True) == 0.0  # in every bag: forests have 0, not NaN
             p = np.where(never, np.nan, p)
         if self.form == "classes":
-            everything = np.zeros((len(p), len(self.classes)))
-            everything[:, np.searchsorted(self.classes, estimator.classes_)] = p
-            return everything
+            seen = np.searchsorted(self.classes, estimator.classes_)
+            return _spread(p, seen, np.zeros(len(self.classes)))
         if p.ndim == 3 or self.form == "flat":
             p = p[:, 1].reshape(len(p), -1)
         return self._of_all_labels(p)
@@ -184,9 +181,14 @@ class FittedModel(NamedTuple):
             p = -p if gives_scores(self.estimator) else 1.0 - p
         if np.array_equal(self.columns, np.arange(len(self.constants))):
             return np.asarray(p)
-        everything = np.tile(self.constants, (len(p), 1))
-        everything[:, self.columns] = p
-        return everything
+        return _spread(p, self.columns, self.constants)
+
+
+def _spread(values: Floats, columns: Integers, others: Floats) -> Floats:
+    """Return rows (n, m) with values (n, K) in some columns, and the same others in each row."""
+    everything = np.tile(others, (len(values), 1))
+    everything[:, columns] = values
+    return everything
 
 
 def _of_label(estimator: Any, part: Any, classes: Any) -> Floats:
@@ -269,12 +271,9 @@ class TrainingRows(NamedTuple):
                 # Models take one column for a flat y, or refuse it: it is passed twice.
                 columns = np.repeat(columns, 2)
             y = y[:, columns]
-        return self.as_fitted(self._fit(estimator, y, columns), columns)
-
-    def as_fitted(self, estimator: Any, columns: Integers) -> FittedModel:
-        """Return a model that is fitted to some columns of these labels."""
-        constants = _constant_values(self.means(), gives_scores(estimator))
-        return FittedModel(estimator, columns, constants, self.table.classes, self.table.form)
+        fitted = self._fit(estimator, y, columns)
+        constants = _constant_values(constants, gives_scores(fitted))
+        return FittedModel(fitted, columns, constants, self.table.classes, self.table.form)
 
     def means(self) -> Floats:
         """Return the mean of each label (m,), 0 or 1 for constant labels."""

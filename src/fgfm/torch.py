@@ -74,15 +74,10 @@ def _decide(
 
 @_decide.register_fake
 def _decide_without_values(
-    inputs: torch.Tensor,
-    beta: float,
-    zero_division: float,
-    nonempty: bool,
-    measure: str,
-    average: str,
-    from_logits: bool,
+    inputs: torch.Tensor, *settings: Any
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return tensors of the right shape, dtype and device for tracing."""
+    average = settings[4]
     dtype = torch.float64 if inputs.dtype == torch.float64 else torch.float32
     labels = torch.empty_like(inputs, dtype=torch.int8, memory_format=torch.contiguous_format)
     n, m = inputs.shape

@@ -369,6 +369,7 @@ def test_data_frames_without_rows():
         labels, expected_f = decider.decide(empty)
         assert labels.shape == (0, 4)
         assert expected_f.shape == (0,)
+    assert FDecider().fit(P, Y).predict([]).shape == (0, 4)
     with pytest.raises(ValueError, match=r"y has shape \(0, 4\): it must have at least one row"):
         FDecider().fit(frame[:0], Y[:0])
 

@@ -315,3 +315,11 @@ def test_missed_items_have_the_index_of_X():
     missed = pd.Series(np.ones(300), index=np.arange(300)[::-1])
     with pytest.raises(ValueError, match="row 0 of X has index 0 and that of missed has 299"):
         FDecider().fit(pd.DataFrame(P), Y, missed=missed)
+
+
+def test_no_lists_and_no_rows_of_names():
+    lists = FDecider().fit([[0.9, 0.2], [0.3]] * 20, [[1, 0], [1]] * 20)
+    assert (lists.predict([]), lists.decide([]).labels) == ([], [])
+    named = FDecider().fit([{"a": 0.9, "b": 0.2}, {"b": 0.3}] * 20, [["a"], ["b"]] * 20)
+    assert named.predict([]).shape == (0, 2)
+    assert named.predict_names([]) == []

@@ -117,14 +117,6 @@ def test_rows_without_an_expectation():
     assert display.mean_difference_ == pytest.approx((np.array([1.0, 1.0]) - known).mean())
 
 
-def test_plot_again_makes_a_new_figure():
-    display = CalibrationDisplay([0.2, 0.4], [0.1, 0.5]).plot()
-    before = display.ax_
-    assert display.plot() is display
-    assert display.ax_ is not before
-    assert display.ax_.get_title() == before.get_title()
-
-
 C = CalibrationDisplay
 
 

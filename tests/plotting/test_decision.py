@@ -118,14 +118,6 @@ def test_long_names_are_shortened():
     display.figure_.canvas.draw()  # dollar signs are not parsed as mathematics
 
 
-def test_plot_again_makes_a_new_figure(classifier, music):
-    display = DecisionDisplay.from_estimator(classifier, music[0])
-    before = display.ax_
-    assert display.plot() is display
-    assert display.ax_ is not before
-    assert display.ax_.get_title() == before.get_title()
-
-
 D = DecisionDisplay
 
 

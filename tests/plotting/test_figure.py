@@ -88,3 +88,19 @@ def test_without_matplotlib(display, monkeypatch):
         ImportError, match=f"^{display} needs matplotlib: pip install 'fgfm\\[plot"
     ):
         display_of_data.plot()
+
+
+@pytest.mark.parametrize(
+    "display",
+    [
+        CalibrationDisplay([0.2], [0.1]),
+        DecisionDisplay([0.9], [1]),
+        ReportDisplay(report_of("ab")),
+    ],
+    ids=lambda display: type(display).__name__,
+)
+def test_plot_again_makes_a_new_figure(display):
+    before = display.plot().ax_
+    assert display.plot() is display
+    assert display.ax_ is not before
+    assert display.ax_.get_title() == before.get_title()

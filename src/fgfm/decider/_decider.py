@@ -550,11 +550,6 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         names: list[Any] = ["labels"] if one else settings.names
         return names
 
-    def _marginals(self, entries: Entries) -> Any:
-        """Return the probability of each entry under the model."""
-        rule = self._fitted_rule()
-        return rule.model.marginals(entries, rule.threads)
-
 
 def _all_have_labels(table: LabelTable, used: Any, missed: Any) -> bool:
     """Return whether no row is empty, of those in use with all labels known."""

@@ -127,6 +127,8 @@ def read_probabilities(
         return Probabilities(dense_entries(_checked(X, owner.scores)), X, None, owner.scores)
     if form == "lists" or _are_named(X):
         return _read_candidates(owner, X, form, reset=reset)
+    if isinstance(X, list) and not X and not reset:
+        X = np.zeros((0, owner.n_features_in_))
     matrix = _as_matrix(on_host(X), form, classes, owner.scores)
     if frame_library(matrix) is not None and as_array:
         matrix = real_array(matrix, "X", ("row", "label"))  # whose names scikit-learn warns about
@@ -185,7 +187,9 @@ def _as_matrix(X: Any, form: str, classes: Any, scores: bool) -> Any:
 
 def _read_candidates(owner: Any, X: Any, form: str, *, reset: bool) -> Probabilities:
     """Validate lists of candidates, with or without names."""
-    if form == "lists":
+    if form == "lists" and isinstance(X, list) and not X and not reset:
+        entries, kind = padded_entries(np.zeros(0), None, np.zeros(0, dtype=np.int64)), list
+    elif form == "lists":
         entries, kind = _listed_entries(X), list
     else:
         names = getattr(owner, "label_names_in_", None)

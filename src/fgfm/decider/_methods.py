@@ -185,7 +185,8 @@ class DeciderMixin(LabelSetMixin):
     def _proba_of_rows(self, rows: Probabilities) -> Any:
         """Return the calibrated probabilities of rows that have been read."""
         decider = self._fitted()
-        p = decider._marginals(rows.entries).to_matrix(rows.kind)
+        rule = decider._fitted_rule()
+        p = rule.model.marginals(rows.entries, rule.threads).to_matrix(rows.kind)
         if decider._label_form != "flat":
             return p
         p = p.toarray() if sparse.issparse(p) else p

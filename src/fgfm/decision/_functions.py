@@ -210,8 +210,7 @@ def _warn_of_classes(proba: Any) -> None:
     if few.ndim != 2 or len(few) < _ENOUGH_ROWS or few.dtype.kind != "f":
         return
     slack = max(tolerance(few), 1e-6)
-    # in most cases the other rows are not read
-    for values in (few, few if proba is few else proba):
+    for values in (few, proba):  # in most cases the other rows are not read
         total = np.asarray(values).sum(axis=1, dtype=np.float64)
         if few.shape[1] < 2 or not (abs(total - 1.0) <= slack).all():
             return
