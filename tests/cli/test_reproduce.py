@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 
 import pytest
 
-from command_line import assert_one_line_error, run, run_ok
+from command_line import assert_one_line_error, run, run_ok, started
 from fgfm.paper import reproduce
 
-PROGRAM = [sys.executable, "-m", "fgfm.cli", "reproduce"]
 FEW = ["--reps", "1", "--sizes", "50", "--dags", "1,4", "--interactions", "none"]
 MORE = ["--sizes", "50,100", "--dags", "1,4", "--interactions", "none"]
 
@@ -59,16 +57,11 @@ def test_errors_are_one_sentence(tmp_path, monkeypatch, arguments, message):
     assert_one_line_error(run("reproduce", *arguments), message)
 
 
-def start(folder, *, reps, jobs):
-    return subprocess.Popen(
-        [*PROGRAM, *MORE, "--reps", str(reps), "--out", str(folder), "--jobs", str(jobs)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A shell ignores SIGINT in its background jobs, and so would the program.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+def reproduced(folder, *, reps, jobs):
+    """Start the program in a session of its own."""
+    arguments = [*MORE, "--reps", reps, "--out", folder, "--jobs", jobs]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return started("reproduce", *arguments, start_new_session=True, **pipes)
 
 
 def wait_for_networks(folder, count, process):
@@ -85,10 +78,10 @@ def test_killed_runs_continue_and_end_the_same(tmp_path):
     whole = reproduce(tmp_path / "one", **settings)
     other = tmp_path / "other"
     for count in (1, 3):
-        process = start(other, reps=3, jobs=2)
-        wait_for_networks(other, count, process)
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        with reproduced(other, reps=3, jobs=2) as process:
+            wait_for_networks(other, count, process)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
     steps = []
     assert reproduce(other, progress=lambda *s: steps.append(s), **settings).runs == whole.runs
     assert steps[0][1] <= 3
@@ -96,10 +89,10 @@ def test_killed_runs_continue_and_end_the_same(tmp_path):
 
 @pytest.mark.slow
 def test_control_c_explains_how_to_continue(tmp_path):
-    process = start(tmp_path / "here", reps=100, jobs=1)
-    wait_for_networks(tmp_path / "here", 1, process)
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    with reproduced(tmp_path / "here", reps=100, jobs=1) as process:
+        wait_for_networks(tmp_path / "here", 1, process)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
     assert "the same command continues from there" in errors
     assert "Traceback" not in errors

@@ -115,8 +115,8 @@ def _evaluate_model(params: Mapping[str, Any], given: set[str], show: Any) -> Re
             f"{listed(loaded.label_names, 4)}",
             source=data,
         )
-    description = _describe(data, chosen.X, chosen.Y)
-    description |= {"model": str(params["model"]), "protocol": "the rows of this file"}
+    description = _describe(data, chosen.X, chosen.Y, "the rows of this file")
+    description["model"] = str(params["model"])
     show(0, 0, f"deciding {counted(chosen.X.shape[0], 'row')}")
     evaluation = evaluate_fitted(
         loaded.classifier, chosen.X, chosen.Y, random_state=params["seed"]
@@ -170,7 +170,7 @@ def _evaluate_options(params: Mapping[str, Any], show: Any) -> Result:
         progress=report,
         partial=first,
     )
-    description = _describe(params["data"], X[rows], Y[rows]) | {"protocol": protocol}
+    description = _describe(params["data"], X[rows], Y[rows], protocol)
     description |= {name: params[name] for name in ("learner", "seed")}
     if params["test"] is None:
         row_names = row_names[rows]
@@ -205,13 +205,9 @@ def _load_test(data: Dataset, encoder: FeatureEncoder, params: Mapping[str, Any]
     return other.rows(observed_rows(other.Y))
 
 
-def _describe(path: Path, X: Any, Y: Any) -> dict[str, Any]:
-    return {
-        "data": str(path),
-        "rows": int(X.shape[0]),
-        "features": int(X.shape[1]),
-        "labels": int(Y.shape[1]),
-    }
+def _describe(path: Path, X: Any, Y: Any, protocol: str) -> dict[str, Any]:
+    (n, p), m = X.shape, Y.shape[1]
+    return {"data": str(path), "rows": n, "features": p, "labels": m, "protocol": protocol}
 
 
 def _row_names(data: Dataset) -> Any:
