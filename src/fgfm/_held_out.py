@@ -95,6 +95,15 @@ class FittedModel(NamedTuple):
         estimator, n = self.estimator, n_rows(X)
         are_scores = gives_scores(estimator)
         returned = estimator.decision_function(X) if are_scores else estimator.predict_proba(X)
+        return self._of_rows(returned, n, are_scores)
+
+    def predict_with_cardinality(self, X: Any) -> tuple[Floats, Floats]:
+        """Return probabilities (n, m), and distributions (n, S + 1) of the number of labels."""
+        returned, cardinality = self.estimator.predict_with_cardinality(X)
+        return self._of_rows(returned, n_rows(X), False), cardinality
+
+    def _of_rows(self, returned: Any, n: int, are_scores: bool) -> Floats:
+        """Return the probabilities or scores (n, m) in what a model returned for n rows."""
         if self.form == "classes":
             return self._of_all_classes(returned, n, are_scores)
         return self._of_all_labels(self._of_columns(returned, n, are_scores))
@@ -174,6 +183,15 @@ class FittedModel(NamedTuple):
         if p.ndim == 3 or self.form == "flat":
             p = p[:, 1].reshape(len(p), -1)
         return self._of_all_labels(p)
+
+    def held_out_cardinality(self) -> Floats | None:
+        """Return distributions (n, S + 1) of the number of labels of the training rows, if any.
+
+        They do not count labels that the model was not fitted to.
+        """
+        if self.form in ("flat", "classes") or (self.constants == 1.0).any():
+            return None
+        return getattr(self.estimator, "oob_cardinality_", None)
 
     def _of_all_labels(self, p: Floats) -> Floats:
         """Return the values (n, m) of all labels from those of the model's columns."""

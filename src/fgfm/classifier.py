@@ -269,10 +269,14 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         digests = row_digests(feature_entries(X), table.labels)
         self._known_rows = known_rows(digests[rows])
         progress = FitProgress(self, self.verbose)
+        cardinality = None
         if self._is_prefit():
             proba = self._prefit(estimator, X, table, rows)
         else:
-            proba = self._fit_model(estimator, X, table, weight, rows, fit_params, progress)
+            proba, cardinality = self._fit_model(
+                estimator, X, table, weight, rows, fit_params, progress
+            )
+        self._informed = cardinality is not None
         predicted = ~np.isnan(proba).any(axis=1)
         if not predicted.any():
             raise ValueError("no row has held-out probabilities: choose other folds with cv")
@@ -286,6 +290,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
             table.at(used),
             None if weight is None else weight[used],
             foreign=self._is_prefit() or decider.scores,
+            cardinality=None if cardinality is None else cardinality[predicted],
         )
         self.classes_ = self.decider_.classes_
         for name in ("n_features_in_", "feature_names_in_"):
@@ -319,7 +324,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         self._columns, self._constants = np.arange(m), np.zeros(m)
         check_classes(estimator, table)
         X = take_rows(X, rows) if len(rows) < len(table.labels) else X
-        proba = self._probabilities(X)
+        proba = self._fitted_model().predict(X)
         check_not_one_label(proba, table.labels[rows], estimator)
         return proba
 
@@ -332,10 +337,11 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         rows: Integers,
         fit_params: dict[str, Any],
         progress: FitProgress,
-    ) -> Floats:
-        """Fit the model to rows of positive weight, and return their held-out probabilities.
+    ) -> tuple[Floats, Floats | None]:
+        """Fit the model to rows of positive weight, and return what it predicts of held-out rows.
 
-        NaN stands for rows that are never held out.
+        These are their probabilities (n, m), NaN in rows that are never held out, and
+        distributions (n, S + 1) of the number of labels if the model has them.
         """
         if self.confidence is not None:
             raise ValueError(
@@ -356,7 +362,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         if proba is not None:
             progress.begin_models(1)
             progress.models_done(1)
-            return proba
+            return proba, model.held_out_cardinality()
         if folds is None:
             folds = self._folds(_FOLDS, training, rows, n)
         progress.begin_models(len(folds) + 1)
@@ -366,7 +372,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         for k, values in enumerate(run_jobs(jobs, self.n_jobs)):
             proba[folds[k].test] = values
             progress.models_done(k + 2)
-        return proba
+        return proba, None
 
     def _fit_params(
         self, estimator: Any, weight: Floats | None, fit_params: dict[str, Any]
@@ -396,10 +402,9 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
             cv = StratifiedKFold(cv, shuffle=True, random_state=self.random_state)
         return make_folds(cv, self.random_state, training.X, rows, n)(y)
 
-    def _probabilities(self, X: Any) -> Floats:
-        """Return the probabilities, or scores, (n, m) of the fitted model."""
+    def _fitted_model(self) -> FittedModel:
         known = self._columns, self._constants, self._classes, self._label_form
-        return FittedModel(self.estimator_, *known).predict(X)
+        return FittedModel(self.estimator_, *known)
 
     def _fitted(self) -> FDecider:
         """Return the decider, with the parameters of this estimator."""
@@ -412,9 +417,14 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
         """Return the probabilities of the fitted model as `FDecider` reads them."""
         check_is_fitted(self, "decider_")
         check_parameters(self, {*self.decider_.get_params(), "verbose"})
-        values, scores = self._probabilities(X), self.decider_.scores
-        p = values if scores else clip_probabilities(values, "X")
-        return Probabilities(dense_entries(p), X, None, scores)
+        model, scores, cardinality = self._fitted_model(), self.decider_.scores, None
+        if self._informed:
+            p, cardinality = model.predict_with_cardinality(X)
+        else:
+            p = model.predict(X)
+        p = p if scores else clip_probabilities(p, "X")
+        entries = dense_entries(p)._replace(cardinality=cardinality)
+        return Probabilities(entries, X, None, scores)
 
     def _row_values(self, X: Any, rows: Probabilities) -> Entries:
         return feature_entries(X)

@@ -320,10 +320,12 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         missed: Any = None,
         *,
         foreign: bool = True,
+        cardinality: Any = None,
     ) -> FDecider:
         """Learn from validation rows whose labels y are in a checked table.
 
-        `foreign` probabilities may have columns that do not belong to y.
+        `foreign` probabilities may have columns that do not belong to y. `cardinality` (n, S + 1)
+        are distributions of the number of labels by a further model.
         """
         check_same_index(X=X, y=y, sample_weight=sample_weight)
         self._column_names_in = names = known_columns(X, y, table)
@@ -331,7 +333,7 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
             table = table._replace(names=names)
         set_label_attributes(self, table)
         rows = read_probabilities(self, X, table.form, table.classes, reset=True)
-        entries = rows.entries
+        entries = rows.entries._replace(cardinality=cardinality)
         n = len(entries.p)
         check_count(entries.m, table, X, y)
         weight = row_weights(sample_weight, n, "X")

@@ -29,15 +29,19 @@ class Entries(NamedTuple):
         The label of each entry; None if column j is label j.
     m : int
         Number of labels.
+    cardinality : ndarray of shape (n, S + 1) or None
+        The distribution of the number of labels by a further model, if there is one.
     """
 
     p: Floats
     labels: Integers | None
     m: int
+    cardinality: Floats | None = None
 
     def take(self, rows: Any) -> Entries:
         """Return some of the rows."""
-        return Entries(self.p[rows], None if self.labels is None else self.labels[rows], self.m)
+        labels, d = (None if x is None else x[rows] for x in (self.labels, self.cardinality))
+        return Entries(self.p[rows], labels, self.m, d)
 
     def repeat(self, counts: Integers) -> Entries:
         """Return each row as often as its count says."""

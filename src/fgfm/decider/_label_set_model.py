@@ -28,6 +28,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
+_LEAST = 0.002  # probability of a number of labels by a further model
 _SURE = 1e-9  # distance that the probability of some label keeps from 0 and 1
 # Constants of `_fit_exponents`.
 _ROWS = 2000  # at most
@@ -48,6 +49,8 @@ class LabelSetModel:
         Whether all labels share one calibration, as positions in lists do.
     pool : LogLinearPool or None
         The distribution of the number of labels, from those of `_numbers`; None for one label.
+    informed : LogLinearPool or None
+        The same where a further model predicts that number too.
     missed : MissedItems or None
         The number of true items that no entry stands for, given that of labels; None without any.
     exponents : ndarray of shape (2,)
@@ -58,6 +61,7 @@ class LabelSetModel:
     def __init__(self, calibrator: Any, *, one_for_all: bool = False) -> None:
         self.calibrator, self.one_for_all = calibrator, one_for_all
         self.pool: LogLinearPool | None = None
+        self.informed: LogLinearPool | None = None
         self.missed: MissedItems | None = None
 
     def fit(
@@ -114,9 +118,12 @@ class LabelSetModel:
             q = self.calibrator.predict_left_out(self._calibrated(entries), Y, weight)
         else:
             q = self.calibrator.predict(self._calibrated(entries))
-        pool = LogLinearPool(self.cardinalities)
         code = np.searchsorted(self.cardinalities, s)
-        self.pool = pool.fit(self._numbers(q.p), code, weight)
+        numbers = self._numbers(q.p)
+        self.pool = LogLinearPool(self.cardinalities).fit(numbers, code, weight)
+        if entries.cardinality is not None:
+            numbers.append(self._of_further_model(entries.cardinality))
+            self.informed = LogLinearPool(self.cardinalities).fit(numbers, code, weight)
         self.exponents = _fit_exponents(q.p, Y, weight)
         return self
 
@@ -136,18 +143,23 @@ class LabelSetModel:
             Distribution of the number of labels. A row with fewer labels than s has all of them
             with probability d_s.
         """
-        return self._label_sets(self.calibrator.predict(self._calibrated(entries)).p)
+        q = self.calibrator.predict(self._calibrated(entries)).p
+        return self._label_sets(q, entries.cardinality)
 
     def _calibrated(self, entries: Entries) -> Entries:
         """Return entries with the labels that are calibrated."""
         return entries.as_one_label() if self.one_for_all else entries
 
-    def _label_sets(self, q: Floats) -> tuple[Floats, Floats]:
+    def _label_sets(self, q: Floats, cardinality: Floats | None) -> tuple[Floats, Floats]:
         """Return what `predict` does, from calibrated probabilities (n, K)."""
         if self.pool is None:
             return q[:, :1], np.hstack([1.0 - q[:, :1], q[:, :1]])
         d = np.zeros((len(q), max(1, int(self.cardinalities[-1])) + 1))
-        known = self.pool.log_weights(self._numbers(q))
+        if cardinality is None or self.informed is None:
+            known = self.pool.log_weights(self._numbers(q))
+        else:
+            numbers = [*self._numbers(q), self._of_further_model(cardinality)]
+            known = self.informed.log_weights(numbers)
         softmax(known)
         d[:, self.cardinalities] = known
         return q, d
@@ -168,6 +180,13 @@ class LabelSetModel:
         clipped = (np.clip(p, _SURE, 1.0 - _SURE) for p in some)
         return [independent, *(np.where(empty, 1.0 - p, p) for p in clipped)]
 
+    def _of_further_model(self, cardinality: Floats) -> Floats:
+        """Return its distribution (n, S + 1) at the possible numbers (n, K)."""
+        within = self.cardinalities < cardinality.shape[1]
+        d = np.full((len(cardinality), len(within)), _LEAST)
+        d[:, within] = np.maximum(cardinality[:, self.cardinalities[within]], _LEAST)
+        return d
+
     def marginals(self, entries: Entries, threads: int) -> Entries:
         """Return the probability of each entry under the model."""
         p = np.empty(entries.p.shape)
@@ -185,7 +204,7 @@ class LabelSetModel:
         """
         p = np.empty(entries.p.shape)
         q = self.calibrator.predict_left_out(entries, Y, weight).p
-        reweight_marginals(*self._label_sets(q), *self.exponents, p)
+        reweight_marginals(*self._label_sets(q, entries.cardinality), *self.exponents, p)
         return entries._replace(p=p)
 
     def missed_items(self) -> tuple[Floats, Floats]:

@@ -25,6 +25,9 @@ __all__ = ["StackClassifier"]
 
 Floats = npt.NDArray[np.float64]
 
+_MOST_NUMBERS = 100  # of labels that rows have; more are not learned
+_LEAST = 0.002  # probability of a number of labels, before normalisation
+
 
 class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multi-label classifier that needs no setting: several models of all labels, stacked.
@@ -49,6 +52,9 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
     oob_decision_function_ : ndarray of shape (n, m) or (n, K)
         Held-out probabilities of the training rows, in the form of `predict_proba`; NaN in rows of
         weight 0.
+    oob_cardinality_ : ndarray of shape (n, S + 1) or None
+        Held-out distributions of the number of labels of the training rows, 0 to S, the largest
+        one in training. None with a flat y, or if the number is the same in all rows.
     classes_ : ndarray
         The labels: their names, or 0 to m - 1. With a flat y its classes.
     multilabel_ : bool
@@ -69,6 +75,9 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
     Notes
     -----
     X may be sparse, and a dense X may have missing values. It needs no scaling.
+
+    The forest and the ridge regressions also learn the number of labels of a row, of which
+    features may say more than the probabilities of the labels do. `FClassifier` uses it.
 
     Missing labels: each part takes an unknown label as its mean or leaves the row out, and the
     stack of a label is fitted to the rows in which it is observed.
@@ -144,13 +153,17 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         self._varying = np.flatnonzero(np.isnan(self._constants))
         self._features = UsedFeatures().fit(X if len(rows) == n else X[rows])
         self._parts: dict[str, Any] = {}
+        self._numbers = np.empty(0, dtype=np.int64)
+        self.oob_cardinality_ = None
         held_out = np.empty((len(rows), 0))
         if len(self._varying):
             labels = np.where(Y[rows] < 0, np.nan, Y[rows])[:, self._varying]
+            numbers = self._indicators(Y[rows])
             seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
             fit = StackFit(
                 self._features.transform(X if len(rows) == n else X[rows]),
                 labels.astype(np.float32),
+                numbers,
                 weight[rows],
                 seed,
                 self.n_jobs,
@@ -158,6 +171,10 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
             )
             self._parts, self._stack = fit.parts, fit.stack
             held_out = self._stack.predict(list(fit.held_out.values()))
+            if len(self._numbers):
+                self._number_stack = fit.number_stack
+                d = self._cardinality(fit.held_out_numbers)
+                self.oob_cardinality_ = on_all_rows(d, rows, n)
         progress.models_done(PERCENT)
         shared = self._stack.shared.tolist() if self._parts else []
         self.parts_ = dict(zip(self._parts, shared, strict=True))
@@ -166,6 +183,24 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         progress.end()
         record_parameters(self)
         return self
+
+    def _indicators(self, Y: npt.NDArray[np.int64]) -> Any:
+        """Return indicators (n, K) of the number of labels, and set the K numbers."""
+        complete = (Y >= 0).all(axis=1)
+        sizes = Y.sum(axis=1)
+        numbers = np.unique(sizes[complete])
+        if self.multilabel_ and 1 < len(numbers) <= _MOST_NUMBERS:
+            self._numbers = numbers
+        indicators = (sizes[:, None] == self._numbers).astype(np.float32)
+        indicators[~complete] = np.nan
+        return indicators
+
+    def _cardinality(self, logits: list[Any]) -> Floats:
+        """Return distributions (n, S + 1) of the number of labels from the logits of parts."""
+        p = np.maximum(self._number_stack.predict(logits), _LEAST)
+        d = np.zeros((len(p), int(self._numbers[-1]) + 1))
+        d[:, self._numbers] = p / p.sum(axis=1, keepdims=True)
+        return d
 
     def _proba(self, varying: Floats) -> Floats:
         """Return the probabilities of all labels or classes from those of labels that vary."""
@@ -190,19 +225,41 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
         ndarray of shape (n, m) or (n, K)
             Probabilities of the labels; of the classes if y was flat.
         """
+        return self.predict_with_cardinality(X)[0]
+
+    def predict_with_cardinality(self, X: Any) -> tuple[Floats, Floats | None]:
+        """Predict the probability of each label, and the distribution of the number of labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (n, p)
+            Features.
+
+        Returns
+        -------
+        proba : ndarray of shape (n, m) or (n, K)
+            Probabilities, as by `predict_proba`.
+        cardinality : ndarray of shape (n, S + 1) or None
+            Distributions of the number of labels, as in `oob_cardinality_`.
+        """
         check_is_fitted(self)
         check_parameters(self, ("n_jobs", "verbose"))
         X = validate_numbers(self, X, allow_nan=True, reset=False)
         if not self._parts:
-            return self._proba(np.empty((X.shape[0], 0)))
-        X = self._features.transform(X)
+            return self._proba(np.empty((X.shape[0], 0))), None
+        X, m = self._features.transform(X), len(self._varying)
 
-        def of_rows(rows: slice) -> Floats:
-            return self._stack.predict([part.predict(X[rows]) for part in self._parts.values()])
+        def of_rows(rows: slice) -> tuple[Floats, Floats | None]:
+            logits = [part.predict(X[rows]) for part in self._parts.values()]
+            p = self._stack.predict([values[:, :m] for values in logits])
+            if not len(self._numbers):
+                return p, None
+            return p, self._cardinality([v[:, m:] for v in logits if v.shape[1] > m])
 
-        row_bytes = 8 * (X.shape[1] + 8 * len(self._varying))
+        row_bytes = 8 * (X.shape[1] + 8 * (m + len(self._numbers)))
         blocks = run_blocks(X.shape[0], row_bytes, n_threads(self.n_jobs), of_rows)
-        return self._proba(np.concatenate(blocks))
+        p, d = zip(*blocks, strict=True)
+        return self._proba(np.concatenate(p)), None if d[0] is None else np.concatenate(d)
 
     def predict(self, X: Any) -> Any:
         """Predict the labels with a probability above 0.5, or the most probable class.

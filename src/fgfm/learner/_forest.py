@@ -52,6 +52,8 @@ class LabelForest:
         more are needed.
     tick : callable
         Called with the share of the work that is done.
+    grown : int, optional
+        Number of labels, the first ones, that the trees are grown on; all by default.
 
     Attributes
     ----------
@@ -74,8 +76,9 @@ class LabelForest:
         n_jobs: int | None = None,
         enough: Callable[[Singles, Singles], bool] | None = None,
         tick: Callable[[float], None] = lambda share: None,
+        grown: int | None = None,
     ) -> None:
-        self._how = n_jobs, enough, tick
+        self._how = n_jobs, enough, tick, grown
 
     def fit(self, X: Any, labels: Singles, weight: Floats, seed: int) -> Singles:
         """Grow the trees; return the out-of-bag logits (n, m).
@@ -96,7 +99,7 @@ class LabelForest:
         ndarray of shape (n, m)
             Logits by the trees that did not see the row; NaN if there is none.
         """
-        n_jobs, enough, tick = self.__dict__.pop("_how")  # not to be saved
+        n_jobs, enough, tick, grown = self.__dict__.pop("_how")  # not to be saved
         p = X.shape[1]
         self.columns = None
         if sparse.issparse(X) and p > _COLUMNS:
@@ -107,7 +110,7 @@ class LabelForest:
         self.labels = sparse.csr_array(np.nan_to_num(labels))
         self.frequency = known_means(labels, weight)
         features = BinnedFeatures(self._used(X))
-        outputs = _Outputs(labels, weight)
+        outputs = _Outputs(labels[:, :grown], weight)
         seeds = np.random.default_rng(seed).integers(np.iinfo(np.int32).max, size=_TREES)
 
         def grow(leaf: int, seeds: Integers) -> list[_Tree]:
@@ -126,8 +129,10 @@ class LabelForest:
         groups = slice(0, _TRIAL), slice(_TRIAL, 2 * _TRIAL)
         trees, single = (grow(leaf, trial) for leaf in _LEAVES)
         errors = [
-            self._squared_errors(*(held_out(grown[group], trial[group]) for group in groups))
-            for grown in (trees, single)
+            self._squared_errors(
+                *(held_out(some[group], trial[group])[:, :grown] for group in groups)
+            )
+            for some in (trees, single)
         ]
         gain = (errors[0] - errors[1])[np.isfinite(errors[0] + errors[1])]
         # Leaves of one row where the error surely falls, as it does if rows are nearly repeated.
@@ -140,7 +145,7 @@ class LabelForest:
             tick(end / _TREES)
             if enough is not None and end in (_FEW // 2, _FEW):
                 whole = self._logits(held_out(trees, seeds[:end]))
-                if half is not None and enough(half, whole):
+                if half is not None and enough(half[:, :grown], whole[:, :grown]):
                     return whole
                 half = whole
         return self._logits(held_out(trees, seeds))
@@ -215,10 +220,10 @@ class LabelForest:
         errors = np.empty(len(one))
         for start in range(0, len(one), _BLOCK):
             rows = slice(start, start + _BLOCK)
-            y = self.labels[rows].toarray()
+            y = self.labels[rows, : one.shape[1]].toarray()
             products = (y - one[rows]) * (y - other[rows])
             if self.observed is not None:
-                products *= self.observed[rows].toarray()
+                products *= self.observed[rows, : one.shape[1]].toarray()
             errors[rows] = products.sum(axis=1)
         return errors
 

@@ -40,6 +40,9 @@ class StackFit:
         Features; CSR if they are counts.
     labels : ndarray of shape (n, m)
         Labels, 0 or 1, or NaN where one is not known.
+    numbers : ndarray of shape (n, K)
+        Indicators of the number of labels, of which the forest and the ridge regressions learn
+        too; NaN where it is not known. K is 0 if none is to be learned.
     weight : ndarray of shape (n,)
         Sample weights, all positive.
     seed : int
@@ -55,22 +58,34 @@ class StackFit:
         The parts that are kept, and their held-out logits (n, m).
     stack : MarginalStack
         Combines them.
+    held_out_numbers : list of ndarray of shape (n, K)
+        The held-out logits of the numbers by the parts that learn of them.
+    number_stack : MarginalStack
+        Combines these.
     """
 
     def __init__(
         self,
         X: Any,
         labels: Singles,
+        numbers: Singles,
         weight: Floats,
         seed: int,
         n_jobs: int | None,
         done: Callable[[int], None],
     ) -> None:
         self.X, self.labels, self.weight, self.seed = X, labels, weight, seed
+        self.targets = np.hstack([labels, numbers])
         self.n_jobs, self.done = n_jobs, done
         self.parts: dict[str, Any] = {}
         self.held_out: dict[str, Singles] = {}
+        self._numbers: dict[str, Singles] = {}
         self._fit_dense() if isinstance(X, np.ndarray) else self._fit_counts()
+        self.held_out_numbers = [
+            self._numbers[name] for name in self.parts if name in self._numbers
+        ]
+        if numbers.shape[1]:
+            self.number_stack = MarginalStack().fit(self.held_out_numbers, numbers, weight)
 
     def _fit_counts(self) -> None:
         """Fit linear regressions, or logistic ones if there are enough rows."""
@@ -110,7 +125,12 @@ class StackFit:
             self._drop_if_useless("boosting")
 
     def _add(self, name: str, part: Any, percentage: int) -> None:
-        self.held_out[name] = part.fit(self.X, self.labels, self.weight, self.seed)
+        learns_numbers = isinstance(part, (KernelRidge, LabelForest))
+        targets = self.targets if learns_numbers else self.labels
+        logits = part.fit(self.X, targets, self.weight, self.seed)
+        self.held_out[name], numbers = np.split(logits, [self.labels.shape[1]], axis=1)
+        if learns_numbers:
+            self._numbers[name] = numbers
         self.parts[name] = part
         self.done(percentage)
 
@@ -123,7 +143,12 @@ class StackFit:
             return after > (1.0 - _GAIN_OF_TREES) * before
 
         many = len(self.labels) >= _MANY
-        forest = LabelForest(self.n_jobs, enough if many else None, self._ticks(60, PERCENT - 1))
+        forest = LabelForest(
+            self.n_jobs,
+            enough if many else None,
+            self._ticks(60, PERCENT - 1),
+            self.labels.shape[1],
+        )
         self._add("forest", forest, PERCENT - 1)
         self._combine()
 
