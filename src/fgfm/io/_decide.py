@@ -263,7 +263,7 @@ def _make_rule(
         if not decider.multilabel_:  # the positive one of two classes, or one of several
             columns = decider.classes_
             if len(columns) == 2:
-                columns = decider._ordered_classes()[-1:]
+                columns = decider._classes[-1:]
                 _check_one_column(table, columns[0], decider)
             return "macro", False, lambda p: (decider.predict(p)[:, None] == columns, None)
         if decider.average == "samples":
