@@ -55,6 +55,58 @@ def test_learns_and_holds_out() -> None:
     assert log_loss(labels[:400].ravel(), model.predict_proba(rows[:400]).ravel()) < held_out
 
 
+def numbers_in_features(n: int, seed: int = 0) -> tuple[Any, Any]:
+    """Return rows that tell the number of labels exactly, and the labels with much noise."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 5, n)
+    utility = rng.normal(size=(n, 8))
+    noisy = utility + rng.normal(size=(n, 8))
+    rank = np.argsort(np.argsort(-utility, axis=1), axis=1)
+    return np.column_stack([size, noisy]), (rank < size[:, None]).astype(int)
+
+
+def test_number_of_labels() -> None:
+    rows, labels = numbers_in_features(900)
+    model = fit(rows[:600], labels[:600])
+    assert model.oob_cardinality_.shape == (600, 5)
+    proba, d = model.predict_with_cardinality(rows[600:])
+    assert np.array_equal(proba, model.predict_proba(rows[600:]))
+    for part, y in ((model.oob_cardinality_, labels[:600]), (d, labels[600:])):
+        np.testing.assert_allclose(part.sum(axis=1), 1.0)
+        assert (part[:, 0] == 0.0).all()
+        assert (part.argmax(axis=1) == y.sum(axis=1)).mean() > 0.95
+    one = [model.predict_with_cardinality(rows[i : i + 1])[1][0] for i in range(600, 620)]
+    assert np.array_equal(one, d[:20])
+    # What the number says is lost where only the probabilities of the labels are used.
+    informed = fgfm.FClassifier(random_state=0).fit(rows[:600], labels[:600])
+    decider = fgfm.FDecider().fit(model.oob_decision_function_, labels[:600])
+    sizes = labels[600:].sum(axis=1)
+    of_both = np.abs(informed.predict_proba(rows[600:]).sum(axis=1) - sizes).mean()
+    assert of_both < 0.5 * np.abs(decider.predict_proba(proba).sum(axis=1) - sizes).mean()
+    assert informed.score(rows[600:], labels[600:]) > decider.score(proba, labels[600:])
+    assert informed.expected_f(rows[600:]).mean() == pytest.approx(
+        informed.score(rows[600:], labels[600:]), abs=0.03
+    )
+
+
+def test_no_number_of_labels_is_learned_where_there_is_none() -> None:
+    rows, labels = numbers_in_features(200)
+    alike = np.eye(8, dtype=int)[labels.argmax(axis=1)]
+    for y in (labels[:, 0], alike):
+        model = fit(rows, y)
+        assert model.oob_cardinality_ is None
+        assert model.predict_with_cardinality(rows)[1] is None
+
+
+def test_number_of_labels_of_rows_with_missing_ones() -> None:
+    rows, labels = numbers_in_features(400)
+    labels[np.random.default_rng(0).random(labels.shape) < 0.3] = -1
+    model = fit(rows, labels)
+    np.testing.assert_allclose(model.oob_cardinality_.sum(axis=1), 1.0)
+    decided = fgfm.FClassifier(random_state=0).fit(rows, labels).decide(rows[:5] + 1e-3)
+    assert np.isfinite(decided.expected_f).all()
+
+
 @pytest.mark.parametrize("load", [load_breast_cancer, load_iris])
 def test_flat_y(load: Any) -> None:
     rows, code = load(return_X_y=True)

@@ -174,6 +174,8 @@ class StackClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # 
             if len(self._numbers):
                 self._number_stack = fit.number_stack
                 d = self._cardinality(fit.held_out_numbers)
+                # The number may be known in no row that a row shares a leaf with.
+                d = np.where(np.isnan(d), np.nanmean(d, axis=0), d)
                 self.oob_cardinality_ = on_all_rows(d, rows, n)
         progress.models_done(PERCENT)
         shared = self._stack.shared.tolist() if self._parts else []
