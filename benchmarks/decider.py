@@ -482,7 +482,9 @@ def main() -> None:
         run_pair = partial(run, cache=options.cache)
         how = {"n_jobs": options.jobs, "again": options.again}
         compute(path, ("data", "learner"), pairs, run_pair, **how)
-    publish(options.out, Scores(pd.read_csv(path)).texts(), check=options.check)
+    texts = Scores(pd.read_csv(path)).texts()
+    texts = {"summary.md": texts["summary.md"]} if options.scores else texts
+    publish(options.out, texts, check=options.check)
 
 
 if __name__ == "__main__":
