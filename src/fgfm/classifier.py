@@ -141,7 +141,7 @@ class FClassifier(DeciderMixin, CallbackSupportMixin, BaseEstimator):  # type: i
 
     >>> model = FClassifier(random_state=0).fit(X[:200], Y[:200])
     >>> model.expected_f(X[200:203]).round(2)
-    array([0.95, 0.77, 0.88])
+    array([0.97, 0.78, 0.87])
     """
 
     _constants: Floats
