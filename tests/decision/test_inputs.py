@@ -77,6 +77,14 @@ def test_half_precision_of_classes():
 # Data frames (see also tests/hostile) ------------------------------------------------------------
 
 
+def test_class_probabilities_of_labels_may_be_lists():
+    pairs = [np.stack([1.0 - p, p], axis=1) for p in PROBA.T]
+    mixed = [pairs[0], *(pair.tolist() for pair in pairs[1:])]
+    assert np.array_equal(
+        decision.from_marginals(mixed).labels, decision.from_marginals(PROBA).labels
+    )
+
+
 def test_pandas_columns_of_a_joint_decision_are_those_of_the_label_sets():
     names = [f"label {i}" for i in range(12)]
     weights = pd.DataFrame(WEIGHTS, index=[f"row {i}" for i in range(len(WEIGHTS))])

@@ -431,9 +431,9 @@ def stacked_classes(proba: Any, name: str = "proba", *, logits: bool = False) ->
             f"logits is True and {name} is a list of arrays, the class probabilities of each "
             "label: pass logits as one array (n, m), or the list without logits=True"
         )
+    proba = [np.asarray(block) for block in proba]
     for i, block in enumerate(proba):
-        where = place(name, (i,))
-        shape = np.shape(block)
+        where, shape = place(name, (i,)), block.shape
         if len(shape) == 2 and shape[1] == 1:
             raise ValueError(
                 f"{where} has shape {shape}: label {i} had one class in training, and its "
