@@ -308,7 +308,10 @@ class FDecider(DeciderMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_parameters()
         X = on_host(X)
-        table = self._checked_labels(read_truth(X, y, type(self).__name__), y)
+        table = read_truth(X, y, type(self).__name__)
+        if table.form == "flat" and getattr(X, "shape", ())[1:] > (2,):
+            check_count(X.shape[1], table, X, y)
+        table = self._checked_labels(table, y)
         return self._fit_table(X, y, table, sample_weight, missed)
 
     def _fit_table(
