@@ -23,6 +23,7 @@ Singles = npt.NDArray[np.float32]  # matrices of rows and labels are many
 PERCENT = 100
 _GAIN = 0.005  # share of the log-loss that an optional part must save
 _GAIN_OF_TREES = 0.002  # share that twice as many trees must save, where rows are many
+_LABELS_OF_TREES = 100  # labels, at most, that this is judged by
 _MANY = 5000  # rows from which on time counts
 _FEW_LANDMARKS = 500  # which tell whether the kernel regression pays
 
@@ -136,10 +137,14 @@ class StackFit:
 
     def _add_forest(self) -> None:
         """Fit the forest; where rows are many, with few trees if more hardly improve the stack."""
-        others = list(self.held_out.values())
+        some = slice(None, None, -(-self.labels.shape[1] // _LABELS_OF_TREES))
+        others = [logits[:, some] for logits in self.held_out.values()]
+        labels = self.labels[:, some]
 
         def enough(half: Singles, whole: Singles) -> bool:
-            before, after = (self._stacked([*others, forest])[1] for forest in (half, whole))
+            before, after = (
+                self._stacked([*others, forest[:, some]], labels)[1] for forest in (half, whole)
+            )
             return after > (1.0 - _GAIN_OF_TREES) * before
 
         many = len(self.labels) >= _MANY
@@ -157,17 +162,19 @@ class StackFit:
         return lambda share: self.done(first + int((last - first) * share))
 
     def _combine(self) -> None:
-        self.stack, self._loss = self._stacked(list(self.held_out.values()))
+        self.stack, self._loss = self._stacked(list(self.held_out.values()), self.labels)
 
-    def _stacked(self, held_out: Sequence[Singles]) -> tuple[MarginalStack, float]:
-        """Return the stack of some parts and its log-loss."""
-        stack = MarginalStack().fit(held_out, self.labels, self.weight)
-        return stack, stack.log_loss(held_out, self.labels, self.weight)
+    def _stacked(
+        self, held_out: Sequence[Singles], labels: Singles
+    ) -> tuple[MarginalStack, float]:
+        """Return the stack of some parts for some labels, and its log-loss."""
+        stack = MarginalStack().fit(held_out, labels, self.weight)
+        return stack, stack.log_loss(held_out, labels, self.weight)
 
     def _drop_if_useless(self, *names: str) -> bool:
         """Drop parts that do not save enough of the log-loss; return whether they are dropped."""
         rest = [values for name, values in self.held_out.items() if name not in names]
-        stack, loss = self._stacked(rest)
+        stack, loss = self._stacked(rest, self.labels)
         if self._loss < (1.0 - _GAIN) * loss:
             return False
         for name in names:
