@@ -80,8 +80,12 @@ def assert_one_line_error(result, message):
 def started(*arguments, **options):
     """Start the program as a process, which is killed at the end if it still runs."""
     command = [*PROGRAM, *map(str, arguments)]
-    # A shell ignores SIGINT in its background jobs, and so would the program.
-    options["preexec_fn"] = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def stop_by_signals():  # which a background job of a shell, or nohup, ignores
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
+
+    options["preexec_fn"] = stop_by_signals
     with subprocess.Popen(command, **options) as process:
         try:
             yield process
