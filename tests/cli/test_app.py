@@ -78,8 +78,8 @@ PROGRESS = [
     ("evaluate {data} --model {model}", ["deciding 120 rows"]),
     ("tune {out}/p.csv {out}/y.csv -o {out}/d.fgfm", ["reading", "folds"]),
     (
-        "reproduce --reps 1 --sizes 50 --dags 1,4 --interactions none --out {out} --jobs 1",
-        ["networks", "/2", "left"],
+        "reproduce --reps 40 --sizes 500 --dags 1,4 --interactions none --out {out} --jobs 1",
+        ["networks", "/80", "left"],
     ),
 ]
 

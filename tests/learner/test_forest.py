@@ -93,7 +93,9 @@ def test_trees_are_those_of_scikit_learn(seed: int, missing: bool) -> None:
     weight = rng.integers(0, 3, size=60).astype(np.float64)
     own = grow(X, Y, weight, most=4)[:, 0]
     kept = weight > 0.0
-    tree = DecisionTreeRegressor(min_samples_leaf=2).fit(X[kept], Y[kept], weight[kept])
+    tree = DecisionTreeRegressor(min_samples_leaf=2, random_state=0).fit(
+        X[kept], Y[kept], weight[kept]
+    )
     leaves = tree.apply(X)
     nodes, sizes = np.unique(leaves[kept], return_counts=True)
     if missing and (tree.tree_.n_node_samples[nodes] != sizes).any():
