@@ -99,8 +99,12 @@ class FittedModel(NamedTuple):
 
     def predict_with_cardinality(self, X: Any) -> tuple[Floats, Floats]:
         """Return probabilities (n, m), and distributions (n, S + 1) of the number of labels."""
-        returned, cardinality = self.estimator.predict_with_cardinality(X)
-        return self._of_rows(returned, n_rows(X), False), cardinality
+        estimator, n = self.estimator, n_rows(X)
+        while hasattr(estimator, "steps"):
+            X = estimator[:-1].transform(X) if len(estimator.steps) > 1 else X
+            estimator = estimator.steps[-1][1]
+        returned, cardinality = estimator.predict_with_cardinality(X)
+        return self._of_rows(returned, n, False), cardinality
 
     def _of_rows(self, returned: Any, n: int, are_scores: bool) -> Floats:
         """Return the probabilities or scores (n, m) in what a model returned for n rows."""
@@ -191,7 +195,10 @@ class FittedModel(NamedTuple):
         """
         if self.form in ("flat", "classes") or (self.constants == 1.0).any():
             return None
-        return getattr(self.estimator, "oob_cardinality_", None)
+        estimator = self.estimator
+        while hasattr(estimator, "steps"):
+            estimator = estimator.steps[-1][1]
+        return getattr(estimator, "oob_cardinality_", None)
 
     def _of_all_labels(self, p: Floats) -> Floats:
         """Return the values (n, m) of all labels from those of the model's columns."""

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.metrics import log_loss
 from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import fgfm
@@ -87,6 +88,17 @@ def test_number_of_labels() -> None:
     assert informed.expected_f(rows[600:]).mean() == pytest.approx(
         informed.score(rows[600:], labels[600:]), abs=0.03
     )
+
+
+def test_number_of_labels_behind_transformers() -> None:
+    rows, labels = numbers_in_features(300)
+    model = fgfm.FClassifier(random_state=0).fit(rows, labels)
+    stack = StackClassifier(random_state=0)
+    for steps in (["passthrough", stack], ["passthrough", make_pipeline(stack)]):
+        piped = fgfm.FClassifier(make_pipeline(*steps)).fit(rows, labels)
+        assert np.array_equal(
+            piped.predict_proba(rows[:9] + 0.1), model.predict_proba(rows[:9] + 0.1)
+        )
 
 
 def test_no_number_of_labels_is_learned_where_there_is_none() -> None:
