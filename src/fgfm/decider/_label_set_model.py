@@ -28,10 +28,10 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Labels = npt.NDArray[np.bool_]
 
-_LEAST = 0.002  # probability of a number of labels by a further model
+_LEAST_NUMBER = 0.05  # probability of a number of labels by a further model
 _SURE = 1e-9  # distance that the probability of some label keeps from 0 and 1
-# Constants of `_fit_exponents`.
-_ROWS = 2000  # at most
+# Constants of `_fit_exponents`: rows that are used, and limits of the exponents.
+_ROWS = 2000
 _LEAST, _MOST = 0.05, 20.0
 _MARGIN = 1e-12
 
@@ -181,10 +181,10 @@ class LabelSetModel:
         return [independent, *(np.where(empty, 1.0 - p, p) for p in clipped)]
 
     def _of_further_model(self, cardinality: Floats) -> Floats:
-        """Return its distribution (n, S + 1) at the possible numbers (n, K)."""
+        """Return a distribution (n, S + 1) at the possible numbers, (n, K); none is impossible."""
         within = self.cardinalities < cardinality.shape[1]
-        d = np.full((len(cardinality), len(within)), _LEAST)
-        d[:, within] = np.maximum(cardinality[:, self.cardinalities[within]], _LEAST)
+        d = np.full((len(cardinality), len(within)), _LEAST_NUMBER)
+        d[:, within] = np.maximum(cardinality[:, self.cardinalities[within]], _LEAST_NUMBER)
         return d
 
     def marginals(self, entries: Entries, threads: int) -> Entries:
